@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cloudprovider
+
+import (
+	v1 "k8s.io/api/core/v1"
+)
+
+// InstanceType is one machine size as one NodeClass would launch it: allocatable depends on the class's kubelet
+// settings, image family and disks. Shared between snapshots: never written after it was published.
+type InstanceType struct {
+	Name string
+	// Labels are what every node of the type carries, whatever its offering: instance type, arch, os and the
+	// provider's own instance labels. A key that the type does not have is absent.
+	Labels map[string]string
+	// Capacity and Allocatable are per machine, with the resource names a kubelet reports.
+	Capacity    v1.ResourceList
+	Allocatable v1.ResourceList
+	// Offerings are every (zone, capacity type) in which the class could launch the type, available or not.
+	Offerings []Offering
+}
+
+// Offering is one place and way to buy an instance type.
+type Offering struct {
+	Zone   string
+	ZoneID string
+	// CapacityType is karpenter.sh/capacity-type: on-demand, spot or reserved.
+	CapacityType string
+	// Price is USD per hour.
+	Price float64
+	// Available is false while the offering is known to be out of capacity.
+	Available bool
+}
+
+// Labels are the labels that the offering adds to those of its type.
+func (o Offering) Labels() map[string]string {
+	l := map[string]string{
+		v1.LabelTopologyZone:         o.Zone,
+		"karpenter.sh/capacity-type": o.CapacityType,
+	}
+	if o.ZoneID != "" {
+		l["topology.k8s.aws/zone-id"] = o.ZoneID
+	}
+	return l
+}
