@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package judge
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// State is all that was observed. It is pure: it takes what happened and when,
+// and answers by replaying it. It is not safe for concurrent use.
+type State struct {
+	schedulerName string
+
+	journal      []Observation // in order of arrival
+	lastRevision uint64
+	live         *world // by order of arrival, for View
+
+	calls           []Call
+	instances       map[string]Instance // by id, as last seen
+	launchTemplates []LaunchTemplate
+	prices          map[string]float64 // on-demand USD/h by instance type
+	marks           []mark
+	gaps            []gap
+	audit           []AuditEvent
+	metrics         []string
+}
+
+type mark struct {
+	name string
+	time time.Time
+}
+
+// gap is a stretch in which the judge did not see what happened.
+type gap struct {
+	time   time.Time
+	source string
+	reason string
+}
+
+// NewState judges the pods of schedulerName.
+func NewState(schedulerName string) *State {
+	return &State{
+		schedulerName: schedulerName,
+		live:          newWorld(),
+		instances:     map[string]Instance{},
+		prices:        map[string]float64{},
+	}
+}
+
+// Observe takes one change of an API object. Observations of one kind come in
+// the order of their watch; kinds may come in any order against each other. An
+// object without a numeric resourceVersion is placed where it arrived.
+func (s *State) Observe(o Observation) {
+	object := o.object()
+	if object == nil {
+		return
+	}
+	o.revision = parseRevision(object.GetResourceVersion())
+	if o.revision == 0 {
+		o.revision = s.lastRevision
+	}
+	s.lastRevision = max(s.lastRevision, o.revision)
+	s.journal = append(s.journal, o)
+	s.live.apply(&o)
+}
+
+// ObserveCalls takes calls of the fake's log; calls that it has are dropped.
+func (s *State) ObserveCalls(calls []Call) {
+	for _, call := range calls {
+		if call.Seq > s.lastCall() {
+			s.calls = append(s.calls, call)
+		}
+	}
+}
+
+// lastCall is the sequence number to ask the fake's log from.
+func (s *State) lastCall() int64 {
+	if len(s.calls) == 0 {
+		return 0
+	}
+	return s.calls[len(s.calls)-1].Seq
+}
+
+// ObserveInstances takes the fake's instances as they are now. An instance that
+// is no longer listed is remembered.
+func (s *State) ObserveInstances(instances []Instance) {
+	for _, instance := range instances {
+		if old, ok := s.instances[instance.ID]; ok {
+			tags := maps.Clone(old.Tags)
+			maps.Copy(tags, instance.Tags)
+			instance.Tags = tags
+		}
+		if instance.Tags == nil {
+			instance.Tags = map[string]string{}
+		}
+		s.instances[instance.ID] = instance
+	}
+}
+
+// ObserveLaunchTemplates takes the launch templates that exist now.
+func (s *State) ObserveLaunchTemplates(templates []LaunchTemplate) { s.launchTemplates = templates }
+
+// ObservePrices takes the catalogue: on-demand USD/h by instance type.
+func (s *State) ObservePrices(prices map[string]float64) { s.prices = prices }
+
+// ObserveGap records that source was not seen at that time, and why.
+func (s *State) ObserveGap(at time.Time, source, reason string) {
+	s.gaps = append(s.gaps, gap{time: at, source: source, reason: reason})
+}
+
+// Mark names a moment; figures are also given between marks.
+func (s *State) Mark(name string, at time.Time) {
+	s.marks = append(s.marks, mark{name: name, time: at})
+}
+
+// replay calls visit for every observation in the order in which they were
+// true, each after it was applied to the world.
+func (s *State) replay(visit func(*world, *change)) *world {
+	ordered := slices.Clone(s.journal)
+	slices.SortStableFunc(ordered, func(a, b Observation) int { return cmp.Compare(a.revision, b.revision) })
+	w := newWorld()
+	for i := range ordered {
+		c := w.apply(&ordered[i])
+		visit(w, c)
+	}
+	return w
+}
+
+// instancesByLaunch are the instances, oldest first.
+func (s *State) instancesByLaunch() []Instance {
+	return slices.SortedFunc(maps.Values(s.instances), func(a, b Instance) int {
+		return cmp.Or(a.LaunchedAt.Compare(b.LaunchedAt.Time), cmp.Compare(a.ID, b.ID))
+	})
+}
