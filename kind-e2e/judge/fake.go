@@ -17,8 +17,8 @@ type Call struct {
 	Service   string         `json:"service"`
 	Action    string         `json:"action"`
 	Params    map[string]any `json:"params"`
-	Status    int            `json:"status"`
-	Code      string         `json:"code"` // AWS error code, empty on success
+	Status    int            `json:"status"` // HTTP; 0 while unanswered
+	Code      string         `json:"code"`   // AWS error code, empty on success
 	DryRun    bool           `json:"dryRun"`
 }
 

@@ -4,7 +4,9 @@ package judge
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -98,6 +100,25 @@ var invariants = map[string]func(*input) invariant{
 	"selected-node":          newSelectedNode,
 	"flush-metric":           newFlushMetric,
 	"watch-gap":              newWatchGap,
+}
+
+// Invariants are the names of all invariants, sorted.
+func Invariants() []string { return slices.Sorted(maps.Keys(invariants)) }
+
+// validate refuses rules that would silently not do what they say.
+func (r *Rules) validate() error {
+	for name, reason := range r.Skip {
+		if _, ok := invariants[name]; !ok {
+			return fmt.Errorf("rules: cannot skip %q, which is none of %v", name, Invariants())
+		}
+		if reason == "" {
+			return fmt.Errorf("rules: skipping %s needs a reason", name)
+		}
+	}
+	if len(r.Replicas) == 1 {
+		return errors.New("rules: leadership does not move within one replica")
+	}
+	return nil
 }
 
 // Check judges everything that was observed, as of end, by the time it happened.

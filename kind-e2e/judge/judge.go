@@ -51,6 +51,9 @@ func Start(ctx context.Context, config Config) (*Judge, error) {
 	if config.Kube == nil || config.Dynamic == nil || config.SchedulerName == "" {
 		return nil, errors.New("starting the judge: Kube, Dynamic and SchedulerName are required")
 	}
+	if err := config.Rules.validate(); err != nil {
+		return nil, fmt.Errorf("starting the judge: %w", err)
+	}
 	if config.PollInterval == 0 {
 		config.PollInterval = 250 * time.Millisecond
 	}
@@ -102,10 +105,14 @@ func (j *Judge) View() *View {
 }
 
 // SetRules replaces the rules that the next Report judges by.
-func (j *Judge) SetRules(rules Rules) {
+func (j *Judge) SetRules(rules Rules) error {
+	if err := rules.validate(); err != nil {
+		return err
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.rules = rules
+	return nil
 }
 
 // AddGoal adds a figure to be compared with its goal in the report.

@@ -193,6 +193,18 @@ func TestStartFails(t *testing.T) {
 			change:    func(_ *fakeCluster, config *Config) { config.SchedulerName = "" },
 			wantError: "SchedulerName",
 		},
+		"a misspelt invariant is skipped": {
+			change:    func(_ *fakeCluster, config *Config) { config.Rules.Skip = map[string]string{"pod-list": "x"} },
+			wantError: `cannot skip "pod-list"`,
+		},
+		"an invariant is skipped without a reason": {
+			change:    func(_ *fakeCluster, config *Config) { config.Rules.Skip = map[string]string{"pod-lost": ""} },
+			wantError: "needs a reason",
+		},
+		"one replica only": {
+			change:    func(_ *fakeCluster, config *Config) { config.Rules.Replicas = []Replica{{Name: "a"}} },
+			wantError: "one replica",
+		},
 		"the fake is down": {
 			change:    func(_ *fakeCluster, config *Config) { config.FakeURL = down.URL },
 			wantError: "asking the fake for prices",

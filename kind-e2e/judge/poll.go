@@ -27,7 +27,7 @@ func (p *poller) once(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fakeTimeout)
 	defer cancel()
 	p.judge.mu.Lock()
-	since := p.judge.state.lastCall()
+	since := p.judge.state.callsSince()
 	p.judge.mu.Unlock()
 	// Instances first: each then has its CreateFleet among the calls.
 	instances, err := p.fake.instances(ctx)

@@ -67,16 +67,33 @@ func (s *State) Observe(o Observation) {
 	s.live.apply(&o)
 }
 
-// ObserveCalls takes calls of the fake's log; calls that it has are dropped.
+// ObserveCalls takes calls of the fake's log, in order; one that it has is
+// replaced, as its answer may have come.
 func (s *State) ObserveCalls(calls []Call) {
+	copied := false
 	for _, call := range calls {
-		if call.Seq > s.lastCall() {
+		at, known := slices.BinarySearchFunc(s.calls, call.Seq, func(c Call, seq int64) int { return cmp.Compare(c.Seq, seq) })
+		switch {
+		case !known && at == len(s.calls):
 			s.calls = append(s.calls, call)
+		case known:
+			if !copied { // views share what is there
+				s.calls, copied = slices.Clone(s.calls), true
+			}
+			s.calls[at] = call
 		}
 	}
 }
 
-// lastCall is the sequence number to ask the fake's log from.
+// callsSince is the sequence number to ask the fake's log from: that before the
+// first call without an answer, else the last.
+func (s *State) callsSince() int64 {
+	if first := slices.IndexFunc(s.calls, func(c Call) bool { return c.Status == 0 }); first >= 0 {
+		return s.calls[first].Seq - 1
+	}
+	return s.lastCall()
+}
+
 func (s *State) lastCall() int64 {
 	if len(s.calls) == 0 {
 		return 0
