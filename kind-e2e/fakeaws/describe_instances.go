@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeaws
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+type stateItem struct {
+	Code int    `xml:"code"`
+	Name string `xml:"name"`
+}
+
+func newStateItem(state instanceState) stateItem {
+	return stateItem{Code: stateCodes[state], Name: string(state)}
+}
+
+type groupItem struct {
+	ID   string `xml:"groupId"`
+	Name string `xml:"groupName"`
+}
+
+type interfaceItem struct {
+	ID          string      `xml:"networkInterfaceId"`
+	Type        string      `xml:"interfaceType"`
+	Status      string      `xml:"status"`
+	SubnetID    string      `xml:"subnetId"`
+	VPCID       string      `xml:"vpcId"`
+	OwnerID     string      `xml:"ownerId"`
+	PrivateIP   string      `xml:"privateIpAddress"`
+	PrivateDNS  string      `xml:"privateDnsName"`
+	Groups      []groupItem `xml:"groupSet>item"`
+	DeviceIndex int         `xml:"attachment>deviceIndex"`
+	CardIndex   int         `xml:"attachment>networkCardIndex"`
+	Attached    string      `xml:"attachment>status"`
+}
+
+type instanceItem struct {
+	ID             string          `xml:"instanceId"`
+	ImageID        string          `xml:"imageId"`
+	State          stateItem       `xml:"instanceState"`
+	PrivateDNS     string          `xml:"privateDnsName"`
+	Type           string          `xml:"instanceType"`
+	LaunchTime     string          `xml:"launchTime"`
+	ClientToken    string          `xml:"clientToken,omitempty"`
+	Placement      placementItem   `xml:"placement"`
+	SubnetID       string          `xml:"subnetId"`
+	VPCID          string          `xml:"vpcId"`
+	PrivateIP      string          `xml:"privateIpAddress"`
+	Architecture   string          `xml:"architecture"`
+	Hypervisor     string          `xml:"hypervisor,omitempty"`
+	RootDevice     string          `xml:"rootDeviceName"`
+	RootDeviceType string          `xml:"rootDeviceType"`
+	Virtualization string          `xml:"virtualizationType"`
+	EBSOptimized   bool            `xml:"ebsOptimized"`
+	Monitoring     string          `xml:"monitoring>state"`
+	Profile        *profileRef     `xml:"iamInstanceProfile"`
+	Lifecycle      string          `xml:"instanceLifecycle,omitempty"`
+	SpotRequestID  string          `xml:"spotInstanceRequestId,omitempty"`
+	ReservationID  string          `xml:"capacityReservationId,omitempty"`
+	Reservation    reservationSpec `xml:"capacityReservationSpecification"`
+	StateReason    *stateReason    `xml:"stateReason"`
+	Groups         []groupItem     `xml:"groupSet>item"`
+	Interfaces     []interfaceItem `xml:"networkInterfaceSet>item"`
+	Tags           []tagItem       `xml:"tagSet>item"`
+}
+
+type placementItem struct {
+	Zone    string `xml:"availabilityZone"`
+	ZoneID  string `xml:"availabilityZoneId"`
+	Tenancy string `xml:"tenancy"`
+	GroupID string `xml:"groupId,omitempty"`
+}
+
+type profileRef struct {
+	ARN string `xml:"arn"`
+	ID  string `xml:"id"`
+}
+
+type reservationSpec struct {
+	Preference string `xml:"capacityReservationPreference"`
+	TargetID   string `xml:"capacityReservationTarget>capacityReservationId,omitempty"`
+}
+
+type stateReason struct {
+	Code    string `xml:"code"`
+	Message string `xml:"message"`
+}
+
+type reservationItem struct {
+	ID        string         `xml:"reservationId"`
+	OwnerID   string         `xml:"ownerId"`
+	Instances []instanceItem `xml:"instancesSet>item"`
+}
+
+type describeInstancesReply struct {
+	Reservations []reservationItem `xml:"reservationSet>item"`
+	NextToken    string            `xml:"nextToken,omitempty"`
+}
+
+var instanceID = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
+
+// instancesByID finds all ids, or none: one that is malformed or unknown fails the call.
+func (s *Server) instancesByID(ids []string, known func(*instance) bool) ([]*instance, error) {
+	var found []*instance
+	for _, id := range ids {
+		if !instanceID.MatchString(id) {
+			return nil, errorf("InvalidInstanceID.Malformed", "Invalid id: \"%s\"", id)
+		}
+		in := s.instances[id]
+		if in == nil || !known(in) {
+			return nil, errorf("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", id)
+		}
+		found = append(found, in)
+	}
+	return found, nil
+}
+
+func describeInstances(s *Server, r *request) (any, error) {
+	ids, filters := r.form.list("InstanceId"), r.form.filters()
+	if len(ids) > 0 && r.form.get("MaxResults") != "" {
+		return nil, errorf("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	candidates, err := s.instancesByID(ids, s.visible)
+	if err != nil {
+		return nil, err
+	}
+	if r.form.bool("DryRun") {
+		return nil, errDryRun()
+	}
+	if len(ids) == 0 {
+		candidates = s.launched
+	}
+	var found []reservationItem
+	for _, in := range candidates {
+		ok, err := matches(filters, in.tags, s.attributesOf(in))
+		if err != nil {
+			return nil, err
+		}
+		if ok && s.visible(in) {
+			found = append(found, reservationItem{ID: "r-" + in.id[2:], OwnerID: s.opts.AccountID, Instances: []instanceItem{s.instanceItem(in)}})
+		}
+	}
+	items, token, err := page(r.form, found, 5, 1000, 1000)
+	return describeInstancesReply{Reservations: items, NextToken: token}, err
+}
+
+func (s *Server) attributesOf(in *instance) attributes {
+	return attributes{
+		"instance-state-name": {string(in.state)}, "instance-state-code": {strconv.Itoa(stateCodes[in.state])}, "instance-id": {in.id},
+		"instance-type": {in.it.Name}, "private-dns-name": {s.privateDNSName(in.addr)}, "private-ip-address": {in.addr.String()},
+		"subnet-id": {in.subnet.id}, "vpc-id": {s.vpc}, "availability-zone": {in.subnet.zone}, "image-id": {in.image.id},
+		"client-token": {in.fleet.token}, "instance-lifecycle": {in.lifecycle()},
+	}
+}
+
+func (in *instance) lifecycle() string {
+	if in.capacityType == spot {
+		return spot
+	}
+	return ""
+}
+
+func (s *Server) instanceItem(in *instance) instanceItem {
+	data, dns := in.template.data, s.privateDNSName(in.addr)
+	item := instanceItem{
+		ID: in.id, ImageID: in.image.id, State: newStateItem(in.state), PrivateDNS: dns, Type: in.it.Name, LaunchTime: timestamp(in.launchedAt),
+		Placement: placementItem{Zone: in.subnet.zone, ZoneID: in.subnet.zoneID, Tenancy: orDefault(data["Placement.Tenancy"], "default"), GroupID: data["Placement.GroupId"]},
+		SubnetID:  in.subnet.id, VPCID: s.vpc, PrivateIP: in.addr.String(), Architecture: ec2Arch(in.it.Arch), Hypervisor: in.it.Hypervisor,
+		RootDevice: in.image.rootDevice, RootDeviceType: "ebs", Virtualization: "hvm", EBSOptimized: true, Monitoring: "disabled",
+		Lifecycle: in.lifecycle(), SpotRequestID: in.requestID, Groups: s.groupItems(templateGroups(data)), Tags: tagItems(in.tags),
+		Reservation: reservationSpec{Preference: orDefault(data["CapacityReservationSpecification.CapacityReservationPreference"], "open")},
+	}
+	if data["Monitoring.Enabled"] == "true" {
+		item.Monitoring = "enabled"
+	}
+	if profile := s.profiles[data["IamInstanceProfile.Name"]]; profile != nil {
+		item.Profile = &profileRef{ARN: profile.arn, ID: profile.id}
+	}
+	if in.reservation != nil {
+		item.ReservationID, item.Reservation.TargetID = in.reservation.ID, in.reservation.ID
+	}
+	if in.state == shuttingDown || in.state == terminated {
+		item.StateReason = &stateReason{Code: "Client.UserInitiatedShutdown", Message: "Client.UserInitiatedShutdown: User initiated shutdown"}
+	}
+	item.Interfaces = s.interfaceItems(in, item.Groups, dns)
+	return item
+}
+
+func (s *Server) interfaceItems(in *instance, groups []groupItem, dns string) []interfaceItem {
+	first := interfaceItem{
+		ID: in.interfaceID, Type: "interface", Status: "in-use", SubnetID: in.subnet.id, VPCID: s.vpc, OwnerID: s.opts.AccountID,
+		PrivateIP: in.addr.String(), PrivateDNS: dns, Groups: groups, Attached: "attached",
+	}
+	items := []interfaceItem{first}
+	for i, specification := range in.template.data.each("NetworkInterface") {
+		kind := orDefault(specification["InterfaceType"], "interface")
+		if i == 0 {
+			items[0].Type = kind
+			continue
+		}
+		extra := first
+		extra.ID, extra.Type, extra.PrivateIP = first.ID[:len(first.ID)-2]+strconv.Itoa(10+i), kind, ""
+		extra.DeviceIndex, extra.CardIndex = atoi(specification["DeviceIndex"]), atoi(specification["NetworkCardIndex"])
+		items = append(items, extra)
+	}
+	return items
+}
+
+func (s *Server) groupItems(ids []string) []groupItem {
+	if len(ids) == 0 {
+		ids = []string{s.groups[1].id} // the default group of the VPC
+	}
+	var items []groupItem
+	for _, id := range ids {
+		if group := s.groupByID(id); group != nil {
+			items = append(items, groupItem{ID: group.id, Name: group.name})
+		}
+	}
+	return items
+}
+
+func orDefault(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}
+
+func atoi(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+type instanceStatusItem struct {
+	ID             string    `xml:"instanceId"`
+	Zone           string    `xml:"availabilityZone"`
+	ZoneID         string    `xml:"availabilityZoneId"`
+	State          stateItem `xml:"instanceState"`
+	InstanceStatus string    `xml:"instanceStatus>status"`
+	SystemStatus   string    `xml:"systemStatus>status"`
+	EBSStatus      string    `xml:"attachedEbsStatus>status"`
+}
+
+type describeInstanceStatusReply struct {
+	Statuses  []instanceStatusItem `xml:"instanceStatusSet>item"`
+	NextToken string               `xml:"nextToken,omitempty"`
+}
+
+// describeInstanceStatus knows healthy machines only: no status check fails and no event is planned.
+func describeInstanceStatus(s *Server, r *request) (any, error) {
+	ids, filters := r.form.list("InstanceId"), r.form.filters()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.instancesByID(ids, s.visible); err != nil {
+		return nil, err
+	}
+	if r.form.bool("DryRun") {
+		return nil, errDryRun()
+	}
+	var found []instanceStatusItem
+	for _, in := range s.launched {
+		attrs := s.attributesOf(in)
+		attrs["instance-status.status"], attrs["system-status.status"], attrs["event.code"] = []string{"ok"}, []string{"ok"}, nil
+		attrs["instance-status.reachability"], attrs["system-status.reachability"] = []string{"passed"}, []string{"passed"}
+		ok, err := matches(filters, in.tags, attrs)
+		if err != nil {
+			return nil, err
+		}
+		listed := len(ids) == 0 || slices.Contains(ids, in.id)
+		if ok && listed && s.visible(in) && (in.state == running || r.form.bool("IncludeAllInstances")) {
+			found = append(found, instanceStatusItem{
+				ID: in.id, Zone: in.subnet.zone, ZoneID: in.subnet.zoneID, State: newStateItem(in.state), InstanceStatus: "ok", SystemStatus: "ok", EBSStatus: "ok",
+			})
+		}
+	}
+	items, token, err := page(r.form, found, 5, 1000, 1000)
+	return describeInstanceStatusReply{Statuses: items, NextToken: token}, err
+}

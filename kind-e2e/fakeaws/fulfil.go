@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeaws
+
+import (
+	"strconv"
+	"time"
+)
+
+// createFleetReply is shared by all replays of a token; it is not changed after it is built.
+type createFleetReply struct {
+	FleetID   string          `xml:"fleetId"`
+	Errors    []fleetError    `xml:"errorSet>item"`
+	Instances []fleetInstance `xml:"fleetInstanceSet>item"`
+	created   time.Time
+}
+
+type fleetError struct {
+	Code      string            `xml:"errorCode"`
+	Message   string            `xml:"errorMessage"`
+	Lifecycle string            `xml:"lifecycle"`
+	Origin    templateOverrides `xml:"launchTemplateAndOverrides"`
+}
+
+type fleetInstance struct {
+	IDs          []string          `xml:"instanceIds>item"`
+	InstanceType string            `xml:"instanceType"`
+	Lifecycle    string            `xml:"lifecycle"`
+	Zone         string            `xml:"availabilityZone,omitempty"`
+	ZoneID       string            `xml:"availabilityZoneId,omitempty"`
+	SubnetID     string            `xml:"subnetId,omitempty"`
+	Origin       templateOverrides `xml:"launchTemplateAndOverrides"`
+}
+
+type templateOverrides struct {
+	TemplateID   string `xml:"launchTemplateSpecification>launchTemplateId"`
+	TemplateName string `xml:"launchTemplateSpecification>launchTemplateName"`
+	Version      string `xml:"launchTemplateSpecification>version"`
+	InstanceType string `xml:"overrides>instanceType"`
+	SubnetID     string `xml:"overrides>subnetId,omitempty"`
+	Zone         string `xml:"overrides>availabilityZone,omitempty"`
+	ZoneID       string `xml:"overrides>availabilityZoneId,omitempty"`
+	ImageID      string `xml:"overrides>imageId,omitempty"`
+	Priority     string `xml:"overrides>priority,omitempty"`
+}
+
+func (p *pool) origin() templateOverrides {
+	origin := templateOverrides{
+		TemplateID: p.template.ID, TemplateName: p.template.Name, Version: "1",
+		InstanceType: p.override["InstanceType"], SubnetID: p.override["SubnetId"], Zone: p.override["AvailabilityZone"],
+		ImageID: p.override["ImageId"], Priority: p.override["Priority"],
+	}
+	if p.subnet != nil {
+		origin.SubnetID, origin.Zone, origin.ZoneID = p.subnet.id, p.subnet.zone, p.subnet.zoneID
+	}
+	return origin
+}
+
+// fulfil launches what the pools give, in the order of the strategy, until the target is met.
+func (s *Server) fulfil(f *fleet, accessKey string) *createFleetReply {
+	f.id = "fleet-" + s.uuid()
+	f.order()
+	reply := &createFleetReply{FleetID: f.id, created: time.Now()}
+	missing := f.target
+	for _, p := range f.pools {
+		if missing == 0 {
+			break
+		}
+		ids, failure := s.drawFrom(f, p, missing, accessKey)
+		if len(ids) > 0 {
+			reply.Instances = append(reply.Instances, fleetInstance{
+				IDs: ids, InstanceType: p.it.Name, Lifecycle: f.capacityType, Zone: p.subnet.zone, ZoneID: p.subnet.zoneID, SubnetID: p.subnet.id, Origin: p.origin(),
+			})
+		}
+		if failure != nil {
+			reply.Errors = append(reply.Errors, fleetError{Code: failure.Code, Message: failure.Message, Lifecycle: f.capacityType, Origin: p.origin()})
+		}
+		missing -= len(ids)
+	}
+	return reply
+}
+
+// drawFrom launches up to n instances in a pool. The error says why it were fewer.
+func (s *Server) drawFrom(f *fleet, p *pool, n int, accessKey string) (ids []string, failure *apiError) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	fault := s.fireLocked(subject{
+		service: "ec2", action: "CreateFleet", accessKey: accessKey, perPool: true,
+		instanceTypes: []string{p.it.Name}, zones: []string{p.subnet.zone}, capacities: []string{f.capacityType},
+	})
+	if fault.err != nil {
+		return nil, fault.err
+	}
+	reservation, failure := s.reservationFor(p)
+	if failure != nil {
+		return nil, failure
+	}
+	for range n {
+		if failure := s.limitReached(f, p, reservation); failure != nil {
+			return ids, failure
+		}
+		addr, ok := p.subnet.take()
+		if !ok {
+			return ids, errorf("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", p.subnet.id)
+		}
+		ids = append(ids, s.launch(f, p, addr, reservation).id)
+	}
+	return ids, nil
+}
+
+// limitReached says why not even one more instance fits, and counts it if it does.
+func (s *Server) limitReached(f *fleet, p *pool, reservation *CapacityReservation) *apiError {
+	if quota, ok := s.settings.VCPUQuota[f.capacityType]; ok && s.runningVCPUs(f.capacityType)+p.it.VCPU > quota {
+		if f.capacityType == spot {
+			return errorf("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
+		}
+		return errorf("VcpuLimitExceeded", "You have requested more vCPU capacity than your current vCPU limit of %d allows.", quota)
+	}
+	if reservation != nil {
+		if reservation.Available <= 0 {
+			return errorf("ReservationCapacityExceeded", "The capacity reservation %s has no available capacity", reservation.ID)
+		}
+		reservation.Available--
+		return nil
+	}
+	key := p.it.Name + "/" + p.subnet.zone + "/" + f.capacityType
+	if left, limited := s.settings.PoolCapacity[key]; limited {
+		if left <= 0 {
+			return errorf("InsufficientInstanceCapacity", "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s).", p.it.Name, p.subnet.zone)
+		}
+		s.settings.PoolCapacity[key] = left - 1
+	}
+	return nil
+}
+
+func (s *Server) runningVCPUs(capacityType string) int {
+	total := 0
+	for _, in := range s.instances {
+		if in.capacityType == capacityType && in.state != terminated {
+			total += in.it.VCPU
+		}
+	}
+	return total
+}
+
+func (s *Server) uuid() string {
+	id := s.hexID("") + s.hexID("")
+	return id[:8] + "-" + id[8:12] + "-4" + id[13:16] + "-8" + id[17:20] + "-" + id[20:32]
+}
+
+// rootDiskGiB is the size of the disk that holds pods' data: Bottlerocket has a second one for it.
+// 0 means that the template does not say.
+func (p *pool) rootDiskGiB() int64 {
+	data := p.image.rootDevice
+	if p.image.bottlerocket() {
+		data = "/dev/xvdb"
+	}
+	for _, mapping := range p.template.data.each("BlockDeviceMapping") {
+		if size, err := strconv.ParseInt(mapping["Ebs.VolumeSize"], 10, 64); err == nil && mapping["DeviceName"] == data {
+			return size
+		}
+	}
+	return 0
+}

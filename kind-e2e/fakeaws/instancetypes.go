@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeaws
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/jit-scheduler/jit-scheduler/kind-e2e/fakeaws/catalogue"
+)
+
+type instanceTypeItem struct {
+	InstanceType       string          `xml:"instanceType"`
+	CurrentGeneration  bool            `xml:"currentGeneration"`
+	BareMetal          bool            `xml:"bareMetal"`
+	Burstable          bool            `xml:"burstablePerformanceSupported"`
+	Hypervisor         string          `xml:"hypervisor,omitempty"`
+	UsageClasses       []string        `xml:"supportedUsageClasses>item"`
+	Virtualization     []string        `xml:"supportedVirtualizationTypes>item"`
+	RootDeviceTypes    []string        `xml:"supportedRootDeviceTypes>item"`
+	Architectures      []string        `xml:"processorInfo>supportedArchitectures>item"`
+	ClockGHz           float64         `xml:"processorInfo>sustainedClockSpeedInGhz,omitempty"`
+	Manufacturer       string          `xml:"processorInfo>manufacturer"`
+	VCPUs              int             `xml:"vCpuInfo>defaultVCpus"`
+	MemoryMiB          int             `xml:"memoryInfo>sizeInMiB"`
+	StorageSupported   bool            `xml:"instanceStorageSupported"`
+	Storage            *storageInfo    `xml:"instanceStorageInfo"`
+	EBSOptimized       string          `xml:"ebsInfo>ebsOptimizedSupport"`
+	EBSMaximum         int             `xml:"ebsInfo>ebsOptimizedInfo>maximumBandwidthInMbps,omitempty"`
+	EBSEncryption      string          `xml:"ebsInfo>encryptionSupport"`
+	Network            networkInfo     `xml:"networkInfo"`
+	GPUs               []gpuItem       `xml:"gpuInfo>gpus>item"`
+	Inference          []inferenceItem `xml:"inferenceAcceleratorInfo>accelerators>member"`
+	Neuron             []neuronItem    `xml:"neuronInfo>neuronDevices>item"`
+	PlacementGroups    []string        `xml:"placementGroupInfo>supportedStrategies>item"`
+	SupportedBootModes []string        `xml:"supportedBootModes>item"`
+	NitroEnclaves      string          `xml:"nitroEnclavesSupport"`
+}
+
+type storageInfo struct {
+	TotalGB int    `xml:"totalSizeInGB"`
+	NVMe    string `xml:"nvmeSupport"`
+}
+
+type networkInfo struct {
+	Performance       string     `xml:"networkPerformance"`
+	MaximumInterfaces int        `xml:"maximumNetworkInterfaces"`
+	MaximumCards      int        `xml:"maximumNetworkCards"`
+	DefaultCard       int        `xml:"defaultNetworkCardIndex"`
+	Cards             []cardItem `xml:"networkCards>item"`
+	IPv4PerInterface  int        `xml:"ipv4AddressesPerInterface"`
+	IPv6Supported     bool       `xml:"ipv6Supported"`
+	ENA               string     `xml:"enaSupport"`
+	EFASupported      bool       `xml:"efaSupported"`
+	EFA               *efaInfo   `xml:"efaInfo"`
+	Encryption        bool       `xml:"encryptionInTransitSupported"`
+}
+
+type efaInfo struct {
+	Maximum int `xml:"maximumEfaInterfaces"`
+}
+
+type cardItem struct {
+	Index             int    `xml:"networkCardIndex"`
+	Performance       string `xml:"networkPerformance"`
+	MaximumInterfaces int    `xml:"maximumNetworkInterfaces"`
+}
+
+type gpuItem struct {
+	Name         string `xml:"name"`
+	Manufacturer string `xml:"manufacturer"`
+	Count        int    `xml:"count"`
+	MemoryMiB    int    `xml:"memoryInfo>sizeInMiB"`
+}
+
+type inferenceItem struct {
+	Count        int    `xml:"count"`
+	Name         string `xml:"name"`
+	Manufacturer string `xml:"manufacturer"`
+}
+
+type neuronItem struct {
+	Count int    `xml:"count"`
+	Name  string `xml:"name"`
+	Cores int    `xml:"coreInfo>count"`
+}
+
+type describeInstanceTypesReply struct {
+	Types     []instanceTypeItem `xml:"instanceTypeSet>item"`
+	NextToken string             `xml:"nextToken,omitempty"`
+}
+
+func describeInstanceTypes(s *Server, r *request) (any, error) {
+	names, filters := r.form.list("InstanceType"), r.form.filters()
+	for _, name := range names {
+		if _, ok := catalogue.Get(name); !ok {
+			return nil, errorf("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
+		}
+	}
+	if r.form.bool("DryRun") {
+		return nil, errDryRun()
+	}
+	var found []instanceTypeItem
+	for _, it := range catalogue.Types() {
+		ok, err := matches(filters, nil, attributes{
+			"supported-virtualization-type": {"hvm"}, "processor-info.supported-architecture": {ec2Arch(it.Arch)}, "instance-type": {it.Name},
+			"current-generation": {"true"}, "bare-metal": {boolText(it.BareMetal)}, "hypervisor": {it.Hypervisor}, "supported-usage-class": {onDemand, spot},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if ok && (len(names) == 0 || slices.Contains(names, it.Name)) {
+			found = append(found, newInstanceTypeItem(it))
+		}
+	}
+	items, token, err := page(r.form, found, 5, 100, 100)
+	return describeInstanceTypesReply{Types: items, NextToken: token}, err
+}
+
+func boolText(b bool) string {
+	if b {
+		return "true"
+	}
+	return "false"
+}
+
+func newInstanceTypeItem(it catalogue.Type) instanceTypeItem {
+	item := instanceTypeItem{
+		InstanceType: it.Name, CurrentGeneration: true, BareMetal: it.BareMetal, Burstable: strings.HasPrefix(it.Name, "t"), Hypervisor: it.Hypervisor,
+		UsageClasses: []string{onDemand, spot}, Virtualization: []string{"hvm"}, RootDeviceTypes: []string{"ebs"},
+		Architectures: []string{ec2Arch(it.Arch)}, ClockGHz: float64(it.ClockMHz) / 1000, Manufacturer: manufacturers[it.CPUManufacturer],
+		VCPUs: it.VCPU, MemoryMiB: it.MemoryMiB, StorageSupported: it.NVMeGB > 0, EBSOptimized: "unsupported", EBSEncryption: "supported",
+		Network: newNetworkInfo(it), PlacementGroups: []string{"partition", "spread"}, SupportedBootModes: []string{"legacy-bios", "uefi"}, NitroEnclaves: "unsupported",
+	}
+	if it.Hypervisor == "nitro" && it.VCPU >= 4 {
+		item.NitroEnclaves = "supported"
+	}
+	if it.NVMeGB > 0 {
+		item.Storage = &storageInfo{TotalGB: it.NVMeGB, NVMe: "required"}
+	}
+	if it.EBSMbps > 0 {
+		item.EBSOptimized, item.EBSMaximum = "default", it.EBSMbps
+	}
+	if it.GPUManufacturer != "" && it.GPUs > 0 {
+		item.GPUs = []gpuItem{{Name: gpuName(it.GPUName), Manufacturer: manufacturers[it.GPUManufacturer], Count: it.GPUs, MemoryMiB: it.GPUMemoryMiB}}
+	}
+	if it.Accelerators > 0 {
+		cores := atoi(it.Resources["aws.amazon.com/neuroncore"]) / max(1, atoi(it.Resources["aws.amazon.com/neuron"]))
+		item.Neuron = []neuronItem{{Count: it.Accelerators, Name: it.AcceleratorName, Cores: cores}}
+	}
+	if it.AcceleratorName == "inferentia" {
+		item.Inference = []inferenceItem{{Count: it.Accelerators, Name: "Inferentia", Manufacturer: "AWS"}}
+	}
+	return item
+}
+
+// manufacturers spells the catalogue's names as EC2 does.
+var manufacturers = map[string]string{"intel": "Intel", "amd": "AMD", "aws": "AWS", "apple": "Apple", "nvidia": "NVIDIA", "habana": "Habana", "xilinx": "Xilinx"}
+
+func gpuName(name string) string { return strings.ToUpper(name) }
+
+func newNetworkInfo(it catalogue.Type) networkInfo {
+	info := networkInfo{
+		Performance: "Up to 10 Gigabit", MaximumInterfaces: it.ENIs, MaximumCards: it.NetworkCards, IPv4PerInterface: it.IPv4PerENI,
+		IPv6Supported: true, ENA: "required", EFASupported: it.EFA > 0, Encryption: it.EncryptionInTransit,
+	}
+	if it.Hypervisor == "xen" {
+		info.ENA = "unsupported"
+	}
+	if it.EFA > 0 {
+		info.EFA = &efaInfo{Maximum: it.EFA}
+	}
+	others := 0
+	if it.NetworkCards > 1 {
+		others = (it.ENIs - it.DefaultCardENIs) / (it.NetworkCards - 1)
+	}
+	for i := range max(1, it.NetworkCards) {
+		card := cardItem{Index: i, Performance: info.Performance, MaximumInterfaces: others}
+		if i == 0 {
+			card.MaximumInterfaces = it.DefaultCardENIs
+		}
+		info.Cards = append(info.Cards, card)
+	}
+	return info
+}
+
+type offeringItem struct {
+	InstanceType string `xml:"instanceType"`
+	LocationType string `xml:"locationType"`
+	Location     string `xml:"location"`
+}
+
+type describeOfferingsReply struct {
+	Offerings []offeringItem `xml:"instanceTypeOfferingSet>item"`
+	NextToken string         `xml:"nextToken,omitempty"`
+}
+
+func describeInstanceTypeOfferings(s *Server, r *request) (any, error) {
+	kind := orDefault(r.form.get("LocationType"), "region")
+	locations := map[string]func(string) string{"availability-zone": func(z string) string { return z }, "availability-zone-id": zoneID}
+	name, ok := locations[kind]
+	if !ok {
+		return nil, errorf("InvalidParameterValue", "Location type '%s' is not supported by this endpoint", kind)
+	}
+	if r.form.bool("DryRun") {
+		return nil, errDryRun()
+	}
+	filters, settings := r.form.filters(), s.Settings()
+	var found []offeringItem
+	for _, it := range catalogue.Types() {
+		for _, zone := range s.Zones() {
+			if slices.Contains(settings.UnofferedZones[it.Name], zone) {
+				continue
+			}
+			ok, err := matches(filters, nil, attributes{"instance-type": {it.Name}, "location": {name(zone)}})
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				found = append(found, offeringItem{InstanceType: it.Name, LocationType: kind, Location: name(zone)})
+			}
+		}
+	}
+	items, token, err := page(r.form, found, 5, 1000, 1000)
+	return describeOfferingsReply{Offerings: items, NextToken: token}, err
+}

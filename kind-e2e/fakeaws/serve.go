@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeaws
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// ServeHTTP answers AWS calls on / and the control API under /_fake/. It panics with
+// http.ErrAbortHandler to reset a connection that cannot be taken over.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.serve(w, r) {
+		return
+	}
+	hijacker, ok := w.(http.Hijacker)
+	if !ok {
+		panic(http.ErrAbortHandler)
+	}
+	conn, _, err := hijacker.Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // close with a reset; a failure means that it is closed already
+	}
+	_ = conn.Close() // there is nobody left to tell
+}
+
+// serve reports false when the connection is to be reset instead of answered.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
+	if strings.HasPrefix(r.URL.Path, "/_fake/") {
+		s.serveControl(w, r)
+		return true
+	}
+	if s.ctx.Err() != nil {
+		return false
+	}
+	req, err := parseRequest(r)
+	if err != nil {
+		s.log.Error("unknown call", slog.Any("err", err))
+		writeReply(w, req, nil, errorf("UnknownOperationException", "%v", err))
+		return true
+	}
+	return s.answer(w, req)
+}
+
+func (s *Server) answer(w http.ResponseWriter, req *request) bool {
+	call := s.logCall(req)
+	effect := s.fire(s.subjectOf(req))
+	if effect.drop && effect.delay == 0 {
+		s.finishCall(call, 0, "dropped")
+		return false
+	}
+	if !sleep(s.ctx, effect.delay) || effect.drop { // AWS acts on a request even if its sender is gone
+		s.finishCall(call, 0, "dropped")
+		return false
+	}
+	var body any
+	err := effect.err
+	if err == nil && !s.admit(req) {
+		err = errorf("RequestLimitExceeded", "Request limit exceeded.")
+	}
+	if err == nil {
+		body, err = s.act(req)
+	}
+	status, code := http.StatusOK, ""
+	if err != nil {
+		status, code = err.httpStatus(), err.Code
+	}
+	if effect.withhold {
+		s.finishCall(call, 0, "withheld")
+		s.hang(req.http.Context())
+		return false
+	}
+	s.finishCall(call, status, code)
+	writeReply(w, req, body, err)
+	return true
+}
+
+func (s *Server) hang(client context.Context) {
+	ctx, cancel := context.WithCancel(client)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	sleep(ctx, s.Settings().WithholdFor.Duration)
+}
+
+// act runs the action. Errors that are not AWS's own are the fake's faults.
+func (s *Server) act(req *request) (any, *apiError) {
+	handler, ok := actions[req.service+"/"+req.action]
+	if !ok {
+		s.log.Error("unknown action", slog.String("service", req.service), slog.String("action", req.action))
+		return nil, errorf("InvalidAction", "The action %s is not valid for this web service.", req.action)
+	}
+	body, err := handler(s, req)
+	if err == nil {
+		return body, nil
+	}
+	if known, ok := errors.AsType[*apiError](err); ok {
+		return nil, known
+	}
+	s.log.Error("call failed", slog.String("action", req.action), slog.Any("err", err))
+	return nil, errorf("InternalError", "%v", err)
+}
+
+func queryInt(r *http.Request, key string) int {
+	n, err := strconv.Atoi(r.URL.Query().Get(key))
+	if err != nil {
+		return 0
+	}
+	return n
+}
