@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Call is one AWS call in the log. Status 0 means that it has not been answered.
+// Call is one AWS call in the log. Status 0 means that it is still being worked on; a call whose
+// reply a fault withholds has the status of the reply, one that a fault drops has 499.
 type Call struct {
 	Seq        int               `json:"seq"`
 	Time       time.Time         `json:"time"` // arrival

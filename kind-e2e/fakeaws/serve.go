@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// statusReset stands in the log for a call that was neither acted on nor answered.
+const statusReset = 499
+
 // ServeHTTP answers AWS calls on / and the control API under /_fake/. It panics with
 // http.ErrAbortHandler to reset a connection that cannot be taken over.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -53,12 +56,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 func (s *Server) answer(w http.ResponseWriter, req *request) bool {
 	call := s.logCall(req)
 	effect := s.fire(s.subjectOf(req))
-	if effect.drop && effect.delay == 0 {
-		s.finishCall(call, 0, "dropped")
-		return false
-	}
 	if !sleep(s.ctx, effect.delay) || effect.drop { // AWS acts on a request even if its sender is gone
-		s.finishCall(call, 0, "dropped")
+		s.finishCall(call, statusReset, "ConnectionReset")
 		return false
 	}
 	var body any
@@ -73,12 +72,11 @@ func (s *Server) answer(w http.ResponseWriter, req *request) bool {
 	if err != nil {
 		status, code = err.httpStatus(), err.Code
 	}
-	if effect.withhold {
-		s.finishCall(call, 0, "withheld")
+	s.finishCall(call, status, code)
+	if effect.withhold { // the log tells what was done, which the client never learns
 		s.hang(req.http.Context())
 		return false
 	}
-	s.finishCall(call, status, code)
 	writeReply(w, req, body, err)
 	return true
 }
