@@ -10,31 +10,31 @@ import (
 )
 
 type instanceTypeItem struct {
-	InstanceType       string          `xml:"instanceType"`
-	CurrentGeneration  bool            `xml:"currentGeneration"`
-	BareMetal          bool            `xml:"bareMetal"`
-	Burstable          bool            `xml:"burstablePerformanceSupported"`
-	Hypervisor         string          `xml:"hypervisor,omitempty"`
-	UsageClasses       []string        `xml:"supportedUsageClasses>item"`
-	Virtualization     []string        `xml:"supportedVirtualizationTypes>item"`
-	RootDeviceTypes    []string        `xml:"supportedRootDeviceTypes>item"`
-	Architectures      []string        `xml:"processorInfo>supportedArchitectures>item"`
-	ClockGHz           float64         `xml:"processorInfo>sustainedClockSpeedInGhz,omitempty"`
-	Manufacturer       string          `xml:"processorInfo>manufacturer"`
-	VCPUs              int             `xml:"vCpuInfo>defaultVCpus"`
-	MemoryMiB          int             `xml:"memoryInfo>sizeInMiB"`
-	StorageSupported   bool            `xml:"instanceStorageSupported"`
-	Storage            *storageInfo    `xml:"instanceStorageInfo"`
-	EBSOptimized       string          `xml:"ebsInfo>ebsOptimizedSupport"`
-	EBSMaximum         int             `xml:"ebsInfo>ebsOptimizedInfo>maximumBandwidthInMbps,omitempty"`
-	EBSEncryption      string          `xml:"ebsInfo>encryptionSupport"`
-	Network            networkInfo     `xml:"networkInfo"`
-	GPUs               []gpuItem       `xml:"gpuInfo>gpus>item"`
-	Inference          []inferenceItem `xml:"inferenceAcceleratorInfo>accelerators>member"`
-	Neuron             []neuronItem    `xml:"neuronInfo>neuronDevices>item"`
-	PlacementGroups    []string        `xml:"placementGroupInfo>supportedStrategies>item"`
-	SupportedBootModes []string        `xml:"supportedBootModes>item"`
-	NitroEnclaves      string          `xml:"nitroEnclavesSupport"`
+	InstanceType       string         `xml:"instanceType"`
+	CurrentGeneration  bool           `xml:"currentGeneration"`
+	BareMetal          bool           `xml:"bareMetal"`
+	Burstable          bool           `xml:"burstablePerformanceSupported"`
+	Hypervisor         string         `xml:"hypervisor,omitempty"`
+	UsageClasses       []string       `xml:"supportedUsageClasses>item"`
+	Virtualization     []string       `xml:"supportedVirtualizationTypes>item"`
+	RootDeviceTypes    []string       `xml:"supportedRootDeviceTypes>item"`
+	Architectures      []string       `xml:"processorInfo>supportedArchitectures>item"`
+	ClockGHz           float64        `xml:"processorInfo>sustainedClockSpeedInGhz,omitempty"`
+	Manufacturer       string         `xml:"processorInfo>manufacturer"`
+	VCPUs              int            `xml:"vCpuInfo>defaultVCpus"`
+	MemoryMiB          int            `xml:"memoryInfo>sizeInMiB"`
+	StorageSupported   bool           `xml:"instanceStorageSupported"`
+	Storage            *storageInfo   `xml:"instanceStorageInfo"`
+	EBSOptimized       string         `xml:"ebsInfo>ebsOptimizedSupport"`
+	EBSMaximum         int            `xml:"ebsInfo>ebsOptimizedInfo>maximumBandwidthInMbps,omitempty"`
+	EBSEncryption      string         `xml:"ebsInfo>encryptionSupport"`
+	Network            networkInfo    `xml:"networkInfo"`
+	GPU                *gpuInfo       `xml:"gpuInfo"`
+	Inference          *inferenceInfo `xml:"inferenceAcceleratorInfo"`
+	Neuron             *neuronInfo    `xml:"neuronInfo"`
+	PlacementGroups    []string       `xml:"placementGroupInfo>supportedStrategies>item"`
+	SupportedBootModes []string       `xml:"supportedBootModes>item"`
+	NitroEnclaves      string         `xml:"nitroEnclavesSupport"`
 }
 
 type storageInfo struct {
@@ -64,6 +64,19 @@ type cardItem struct {
 	Index             int    `xml:"networkCardIndex"`
 	Performance       string `xml:"networkPerformance"`
 	MaximumInterfaces int    `xml:"maximumNetworkInterfaces"`
+}
+
+// A type without accelerators has no such element at all: clients take one for a promise.
+type gpuInfo struct {
+	GPUs []gpuItem `xml:"gpus>item"`
+}
+
+type inferenceInfo struct {
+	Accelerators []inferenceItem `xml:"accelerators>member"` // the one list that is not of items
+}
+
+type neuronInfo struct {
+	Devices []neuronItem `xml:"neuronDevices>item"`
 }
 
 type gpuItem struct {
@@ -142,22 +155,22 @@ func newInstanceTypeItem(it catalogue.Type) instanceTypeItem {
 		item.EBSOptimized, item.EBSMaximum = "default", it.EBSMbps
 	}
 	if it.GPUManufacturer != "" && it.GPUs > 0 {
-		item.GPUs = []gpuItem{{Name: gpuName(it.GPUName), Manufacturer: manufacturers[it.GPUManufacturer], Count: it.GPUs, MemoryMiB: it.GPUMemoryMiB}}
+		item.GPU = &gpuInfo{GPUs: []gpuItem{{
+			Name: strings.ToUpper(it.GPUName), Manufacturer: manufacturers[it.GPUManufacturer], Count: it.GPUs, MemoryMiB: it.GPUMemoryMiB,
+		}}}
 	}
 	if it.Accelerators > 0 {
 		cores := atoi(it.Resources["aws.amazon.com/neuroncore"]) / max(1, atoi(it.Resources["aws.amazon.com/neuron"]))
-		item.Neuron = []neuronItem{{Count: it.Accelerators, Name: it.AcceleratorName, Cores: cores}}
+		item.Neuron = &neuronInfo{Devices: []neuronItem{{Count: it.Accelerators, Name: it.AcceleratorName, Cores: cores}}}
 	}
 	if it.AcceleratorName == "inferentia" {
-		item.Inference = []inferenceItem{{Count: it.Accelerators, Name: "Inferentia", Manufacturer: "AWS"}}
+		item.Inference = &inferenceInfo{Accelerators: []inferenceItem{{Count: it.Accelerators, Name: "Inferentia", Manufacturer: "AWS"}}}
 	}
 	return item
 }
 
 // manufacturers spells the catalogue's names as EC2 does.
 var manufacturers = map[string]string{"intel": "Intel", "amd": "AMD", "aws": "AWS", "apple": "Apple", "nvidia": "NVIDIA", "habana": "Habana", "xilinx": "Xilinx"}
-
-func gpuName(name string) string { return strings.ToUpper(name) }
 
 func newNetworkInfo(it catalogue.Type) networkInfo {
 	info := networkInfo{
