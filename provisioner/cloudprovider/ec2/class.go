@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+)
+
+// class is a resolved EC2NodeClass. Resolve replaces it; the fields below the line are guarded by Provider.mu.
+type class struct {
+	object  *awsv1.EC2NodeClass // with the status that Resolve returned; never changed
+	family  string
+	cluster *clusterFacts
+	shape   machineShape
+	subnets []subnet // most free addresses first
+	groups  []string // security group ids
+	images  []image
+	profile string
+
+	catalogue  *catalogue
+	launchable map[string]launchable         // by instance type
+	types      []*cloudprovider.InstanceType // as if everything had capacity, by name
+	byZone     map[string][]string           // ids of the subnets of a zone
+	resolvedAt time.Time                     // zero: not fully, ask again
+	profileAt  time.Time                     // when the profile was last looked at
+
+	// ---
+	inFlight      map[string]int64 // addresses that launches since resolvedAt may take, by subnet
+	shown         []*cloudprovider.InstanceType
+	shownSequence int
+}
+
+// launchable is how the class launches a type.
+type launchable struct {
+	hardware *hardware
+	image    image
+	maxPods  int64
+}
+
+// assemble computes what the class can launch. The error is about the class's kubelet settings.
+func (c *class) assemble() error {
+	c.byZone = map[string][]string{}
+	zoneIDs := map[string]string{}
+	for _, s := range c.subnets {
+		c.byZone[s.zone] = append(c.byZone[s.zone], s.id)
+		zoneIDs[s.zone] = s.zoneID
+	}
+	c.launchable = map[string]launchable{}
+	c.types = nil
+	for _, name := range slices.Sorted(maps.Keys(c.catalogue.types)) {
+		h := c.catalogue.types[name]
+		chosen, ok := imageFor(c.images, h.labels)
+		if !ok || !c.supports(h) {
+			continue
+		}
+		capacity, allocatable, err := h.resources(&c.shape)
+		if err != nil {
+			return fmt.Errorf("kubelet.%w", err)
+		}
+		offerings := c.offerings(h, zoneIDs)
+		if len(offerings) == 0 {
+			continue
+		}
+		c.launchable[name] = launchable{hardware: h, image: chosen, maxPods: h.maxPods(&c.shape)}
+		c.types = append(c.types, &cloudprovider.InstanceType{
+			Name: name, Labels: h.labels, Capacity: capacity, Allocatable: allocatable, Offerings: offerings,
+		})
+	}
+	return nil
+}
+
+// supports says whether the type can do what the class wants.
+func (c *class) supports(h *hardware) bool {
+	spec := &c.object.Spec
+	switch {
+	case h.family == "a1" && c.family == awsv1.AMIFamilyAL2023:
+		return false // its CPU lacks what the image needs
+	case spec.ConnectionTracking != nil && !h.nitro:
+		return false
+	case spec.CPUOptions != nil && spec.CPUOptions.NestedVirtualization != nil && *spec.CPUOptions.NestedVirtualization == "enabled" && !h.nested:
+		return false
+	}
+	return true
+}
+
+// offerings are the type's, in the zones of the class; those without a price cannot be compared and are left out.
+func (c *class) offerings(h *hardware, zoneIDs map[string]string) []cloudprovider.Offering {
+	var offerings []cloudprovider.Offering
+	for _, zone := range c.catalogue.zones[h.name] {
+		zoneID, selected := zoneIDs[zone]
+		if !selected {
+			continue
+		}
+		for _, capacityType := range h.capacityTypes {
+			if price, ok := c.catalogue.price(h.name, zone, capacityType); ok {
+				offerings = append(offerings, cloudprovider.Offering{Zone: zone, ZoneID: zoneID, CapacityType: capacityType, Price: price, Available: true})
+			}
+		}
+	}
+	return offerings
+}
+
+// show returns the types with what EC2 has refused lately marked. Only types with a change are copied.
+func (c *class) show(u *unavailable) []*cloudprovider.InstanceType {
+	if c.shown != nil && c.shownSequence == u.sequence {
+		return c.shown
+	}
+	c.shownSequence = u.sequence
+	c.shown = c.types
+	if u.empty() {
+		return c.shown
+	}
+	c.shown = slices.Clone(c.types)
+	for i, t := range c.types {
+		c.shown[i] = c.withUnavailable(t, u)
+	}
+	return c.shown
+}
+
+func (c *class) withUnavailable(t *cloudprovider.InstanceType, u *unavailable) *cloudprovider.InstanceType {
+	h := c.launchable[t.Name].hardware
+	var changed *cloudprovider.InstanceType
+	for i, offering := range t.Offerings {
+		if !u.blocks(h, offering.Zone, offering.CapacityType, c.byZone[offering.Zone]) {
+			continue
+		}
+		if changed == nil {
+			clone := *t
+			clone.Offerings = slices.Clone(t.Offerings)
+			changed = &clone
+		}
+		changed.Offerings[i].Available = false
+	}
+	if changed == nil {
+		return t
+	}
+	return changed
+}
+
+// InstanceTypes implements cloudprovider.Interface. The slice is shared: it must not be changed. Until something
+// changes, the same slice is returned.
+func (p *Provider) InstanceTypes(of *awsv1.EC2NodeClass) ([]*cloudprovider.InstanceType, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.resolved(of)
+	if c == nil {
+		return nil, cloudprovider.ErrNotReady
+	}
+	p.unavailable.expire(time.Now())
+	return c.show(p.unavailable), nil
+}
+
+// resolved returns what this generation of the class was resolved to, nil if it was not. The caller holds p.mu.
+func (p *Provider) resolved(of *awsv1.EC2NodeClass) *class {
+	c := p.classes[of.Name]
+	if c == nil || c.object.UID != of.UID || c.object.Generation != of.Generation {
+		return nil
+	}
+	return c
+}

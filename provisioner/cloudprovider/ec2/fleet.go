@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+)
+
+const (
+	// EC2's limits of one request.
+	maxOverrides = 300
+	maxConfigs   = 50
+	// maxTypes is Karpenter's limit.
+	maxTypes = 60
+
+	// fleetMemory is how long a request is remembered after its last use, so that a replay is the very same.
+	fleetMemory = 30 * time.Minute
+)
+
+// fleet is what a token stands for. It is not changed after it was built; lastUsed is guarded by Provider.mu.
+type fleet struct {
+	class        *class
+	count        int
+	capacityType string
+	templates    []*templateSpec
+	configs      []ec2types.FleetLaunchTemplateConfigRequest
+	tags         map[string]string
+	images       map[string]string // by instance type
+	subnets      map[string]subnet // by zone
+	addresses    int64             // that each of the subnets may lose
+
+	lastUsed time.Time
+}
+
+// fleetFor returns the request of the launch's token: the remembered one, or one made of what the class is now. Equal
+// requests make equal fleets as long as the class and the choice of subnets are the same.
+func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudprovider.LaunchError) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.fleets, func(_ string, f *fleet) bool { return now.Sub(f.lastUsed) > fleetMemory })
+	f := p.fleets[req.Token]
+	if f == nil {
+		c := p.resolved(req.NodeClass)
+		if c == nil {
+			return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Err: cloudprovider.ErrNotReady}
+		}
+		var err error
+		if f, err = p.newFleet(c, req); err != nil {
+			return nil, &cloudprovider.LaunchError{Failure: cloudprovider.Rejected, Err: err}
+		}
+		p.fleets[req.Token] = f
+		for _, s := range f.subnets {
+			c.inFlight[s.id] += f.addresses
+		}
+	}
+	f.lastUsed = now
+	return f, nil
+}
+
+func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest) (*fleet, error) {
+	if req.Token == "" || req.Count < 1 || len(req.Claims) != req.Count {
+		return nil, fmt.Errorf("launch of %d machines for %d claims, token %q", req.Count, len(req.Claims), req.Token)
+	}
+	f := &fleet{class: c, count: req.Count, images: map[string]string{}, subnets: map[string]subnet{}}
+	f.capacityType = onDemand
+	if slices.ContainsFunc(req.Options, func(o cloudprovider.LaunchOption) bool { return o.Offering.CapacityType == spot }) {
+		f.capacityType = spot
+	}
+	groups := f.group(req.Options)
+	if len(groups) == 0 {
+		return nil, errors.New("the class can launch none of the options")
+	}
+	for _, group := range groups {
+		template, err := p.templateSpecOf(c, req, f.capacityType, group.imageID, group.maxPods)
+		if err != nil {
+			return nil, err
+		}
+		f.templates = append(f.templates, template)
+		f.configs = append(f.configs, ec2types.FleetLaunchTemplateConfigRequest{
+			LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{LaunchTemplateName: aws.String(template.name), Version: aws.String("$Latest")},
+			Overrides:                   group.overrides,
+		})
+	}
+	f.tags = p.launchTags(c.object, req)
+	return f, nil
+}
+
+func (p *Provider) launchTags(class *awsv1.EC2NodeClass, req *cloudprovider.LaunchRequest) map[string]string {
+	tags := maps.Clone(req.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	maps.Copy(tags, p.commonTags(class, req.NodePool))
+	tags[LaunchGroupTag] = req.Group
+	if len(req.Claims) == 1 {
+		tags[awsv1.NodeClaimTagKey] = req.Claims[0]
+		tags[awsv1.NameTagKey] = req.Claims[0]
+	}
+	return tags
+}
+
+// templateGroup are the overrides that share a launch template.
+type templateGroup struct {
+	imageID   string
+	maxPods   int64
+	overrides []ec2types.FleetLaunchTemplateOverridesRequest
+}
+
+// group turns the options into overrides, by template, in the order of the options. Options that the class cannot
+// launch, of the other capacity type, or beyond EC2's limits are left out.
+func (f *fleet) group(options []cloudprovider.LaunchOption) []*templateGroup {
+	var groups []*templateGroup
+	types := map[string]bool{}
+	seen := map[pool]bool{}
+	for _, option := range options {
+		name, offering := option.InstanceType.Name, option.Offering
+		how, ok := f.class.launchable[name]
+		key := pool{name, offering.Zone, offering.CapacityType}
+		if !ok || offering.CapacityType != f.capacityType || seen[key] || len(seen) == maxOverrides || (!types[name] && len(types) == maxTypes) {
+			continue
+		}
+		place, ok := f.subnetIn(offering.Zone)
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(groups, func(g *templateGroup) bool { return g.imageID == how.image.ID && g.maxPods == how.maxPods })
+		if i < 0 {
+			if len(groups) == maxConfigs {
+				continue
+			}
+			i = len(groups)
+			groups = append(groups, &templateGroup{imageID: how.image.ID, maxPods: how.maxPods})
+		}
+		groups[i].overrides = append(groups[i].overrides, ec2types.FleetLaunchTemplateOverridesRequest{
+			InstanceType: ec2types.InstanceType(name), SubnetId: aws.String(place.id), AvailabilityZone: aws.String(offering.Zone),
+		})
+		types[name], seen[key] = true, true
+		f.images[name] = how.image.ID
+		pods := how.hardware.pods(&f.class.shape) * int64(f.count)
+		if f.addresses == 0 || pods < f.addresses {
+			f.addresses = pods
+		}
+	}
+	return groups
+}
+
+// subnetIn chooses the zone's subnet with most free addresses, launches in flight counted, once per fleet.
+func (f *fleet) subnetIn(zone string) (subnet, bool) {
+	if chosen, ok := f.subnets[zone]; ok {
+		return chosen, true
+	}
+	var best subnet
+	free := func(s subnet) int64 { return s.free - f.class.inFlight[s.id] }
+	for _, s := range f.class.subnets {
+		if s.zone == zone && (best.id == "" || cmp.Or(cmp.Compare(free(s), free(best)), cmp.Compare(best.id, s.id)) > 0) {
+			best = s
+		}
+	}
+	if best.id == "" {
+		return subnet{}, false
+	}
+	f.subnets[zone] = best
+	return best, true
+}
+
+// input is a request of its own for every call: the SDK writes into what it is given.
+func (f *fleet) input(token string) *ec2.CreateFleetInput {
+	configs := make([]ec2types.FleetLaunchTemplateConfigRequest, len(f.configs))
+	for i, config := range f.configs {
+		specification := *config.LaunchTemplateSpecification
+		configs[i] = ec2types.FleetLaunchTemplateConfigRequest{LaunchTemplateSpecification: &specification, Overrides: slices.Clone(config.Overrides)}
+	}
+	input := &ec2.CreateFleetInput{
+		Type: ec2types.FleetTypeInstant, ClientToken: &token, LaunchTemplateConfigs: configs, Context: f.class.object.Spec.Context,
+		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{
+			TotalTargetCapacity: aws.Int32(int32(f.count)), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityType(f.capacityType),
+		},
+	}
+	for _, kind := range []ec2types.ResourceType{ec2types.ResourceTypeInstance, ec2types.ResourceTypeVolume, ec2types.ResourceTypeFleet} {
+		input.TagSpecifications = append(input.TagSpecifications, ec2types.TagSpecification{ResourceType: kind, Tags: ec2Tags(f.tags)})
+	}
+	if f.capacityType == spot {
+		input.SpotOptions = &ec2types.SpotOptionsRequest{AllocationStrategy: ec2types.SpotAllocationStrategyPriceCapacityOptimized}
+	} else {
+		input.OnDemandOptions = &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyLowestPrice}
+	}
+	return input
+}

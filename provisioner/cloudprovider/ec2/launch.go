@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"k8s.io/klog/v2"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+)
+
+const (
+	// A launch template that was just created may be invisible to CreateFleet for a moment.
+	templateTries = 5
+	templatePause = 250 * time.Millisecond // doubled with every try
+)
+
+// Launch implements cloudprovider.Interface: CreateLaunchTemplate for each template that is new, then CreateFleet.
+// Subnets, images and the rest come from the last Resolve. With spot among the options only spot is asked for.
+func (p *Provider) Launch(ctx context.Context, req cloudprovider.LaunchRequest) (*cloudprovider.LaunchResult, error) {
+	f, failure := p.fleetFor(&req)
+	if failure != nil {
+		return nil, failure
+	}
+	ctx, cancel := context.WithTimeout(ctx, fleetTimeout)
+	defer cancel()
+	out, err := p.createFleet(ctx, f, req.Token)
+	if err != nil {
+		if ctx.Err() == nil {
+			p.settle(f, nil)
+		}
+		return nil, launchError(err)
+	}
+	result, failure := p.readFleet(ctx, f, out)
+	p.settle(f, result)
+	if failure != nil {
+		return nil, failure
+	}
+	return result, nil
+}
+
+// createFleet calls EC2 with the token. Templates that have vanished are created again, once; after that it waits for
+// them to become visible.
+func (p *Provider) createFleet(ctx context.Context, f *fleet, token string) (*ec2.CreateFleetOutput, error) {
+	pause := templatePause
+	for try := 1; ; try++ {
+		release, existed, err := p.useTemplates(ctx, f.templates)
+		if err != nil {
+			return nil, err
+		}
+		out, err := p.ec2.CreateFleet(ctx, f.input(token))
+		release()
+		if !hasCode(err, templateNotFoundCodes) || try == templateTries {
+			return out, err
+		}
+		klog.FromContext(ctx).Info("A launch template is not there, creating it again", "token", token, "try", try)
+		p.missTemplates(f.templates)
+		if !existed && try == 1 {
+			continue // it vanished: create it and go on
+		}
+		if !sleep(ctx, pause) {
+			return nil, err
+		}
+		pause *= 2
+	}
+}
+
+// settle gives back the addresses that a launch did not take. Of a launch whose outcome is unknown nothing is known.
+func (p *Provider) settle(f *fleet, result *cloudprovider.LaunchResult) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := map[string]bool{}
+	if result != nil {
+		for i := range result.Instances {
+			kept[result.Instances[i].SubnetID] = true
+		}
+	}
+	for _, s := range f.subnets {
+		if !kept[s.id] {
+			f.class.inFlight[s.id] = max(0, f.class.inFlight[s.id]-f.addresses)
+		}
+	}
+}
+
+// sleep waits for d; false if the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// limitsTable holds facts that no API tells: the network bandwidth as Karpenter labels it, the branch interfaces for
+// pods with security groups, and prices to start with where the price list service cannot be reached.
+//
+//go:embed limits.tsv
+var limitsTable string
+
+type typeLimits struct {
+	networkMbps   int64
+	branchENIs    int64
+	onDemandPrice float64 // USD per hour in us-east-1
+}
+
+// limits are by instance type; a line that does not parse is left out.
+var limits = sync.OnceValue(func() map[string]typeLimits {
+	table := map[string]typeLimits{}
+	for line := range strings.Lines(limitsTable) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		if len(fields) != 4 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		network, err1 := strconv.ParseInt(fields[1], 10, 64)
+		branch, err2 := strconv.ParseInt(fields[2], 10, 64)
+		price, err3 := strconv.ParseFloat(fields[3], 64)
+		if err1 == nil && err2 == nil && err3 == nil {
+			table[fields[0]] = typeLimits{networkMbps: network, branchENIs: branch, onDemandPrice: price}
+		}
+	}
+	return table
+})

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ec2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+)
+
+const (
+	// DefaultVMMemoryOverhead is the share of the advertised memory that a guest does not see.
+	DefaultVMMemoryOverhead = 0.075
+
+	// callTimeout bounds one call with its retries; a paginated read gets it per page.
+	callTimeout = 15 * time.Second
+	// fleetTimeout bounds CreateFleet, which may take long and can be repeated with its token.
+	fleetTimeout = 45 * time.Second
+)
+
+// Options are fixed for the life of a Provider.
+type Options struct {
+	// ClusterName is the EKS cluster's name; it is in every tag. Required.
+	ClusterName string
+	// AWS has region, credentials, HTTP client and perhaps an endpoint; see LoadConfig. Required.
+	AWS aws.Config
+
+	// What is empty of these is read from EKS. ClusterCA is base64 of a PEM bundle, KubernetesVersion is
+	// major.minor.
+	ClusterEndpoint, ClusterCA, ServiceCIDR, KubernetesVersion string
+
+	// VMMemoryOverhead is the share of the advertised memory that is not counted on; nil is
+	// DefaultVMMemoryOverhead.
+	VMMemoryOverhead *float64
+	// ReservedENIs are network interfaces that pods do not get.
+	ReservedENIs int
+}
+
+// Provider implements cloudprovider.Interface.
+type Provider struct {
+	opts           Options
+	region         string
+	memoryOverhead float64
+	endpoints      map[string]string // by service, for messages
+
+	ec2     EC2API
+	eks     EKSAPI
+	iam     IAMAPI
+	ssm     SSMAPI
+	pricing PricingAPI
+
+	refreshing gate // held while the cluster's facts and the catalogue are read
+
+	mu          sync.Mutex // guards what follows; never held during a call
+	cluster     *clusterFacts
+	catalogue   *catalogue
+	parameters  map[string]parameter
+	classes     map[string]*class // by name
+	unavailable *unavailable
+	templates   map[string]*template // by name
+	fleets      map[string]*fleet    // by token
+}
+
+var _ cloudprovider.Interface = (*Provider)(nil)
+
+// LoadConfig reads region, credentials and endpoint the way every AWS SDK does (environment, files, the pod's or
+// the machine's role). It makes no call unless a file asks for one. A missing region is an error.
+func LoadConfig(ctx context.Context) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithAppID("jit-scheduler"))
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("reading the AWS configuration: %w", err)
+	}
+	if cfg.Region == "" {
+		return aws.Config{}, errors.New("reading the AWS configuration: no region, set AWS_REGION")
+	}
+	return cfg, nil
+}
+
+// New returns a Provider and does no I/O. All services share the options' credentials.
+func New(opts Options) *Provider {
+	overhead := DefaultVMMemoryOverhead
+	if opts.VMMemoryOverhead != nil {
+		overhead = *opts.VMMemoryOverhead
+	}
+	compute, cluster, identity := ec2.NewFromConfig(opts.AWS), eks.NewFromConfig(opts.AWS), iam.NewFromConfig(opts.AWS)
+	region := opts.AWS.Region
+	endpoint := func(base *string, host string) string {
+		if base != nil {
+			return *base
+		}
+		return "https://" + host
+	}
+	return &Provider{
+		opts: opts, region: region, memoryOverhead: overhead,
+		endpoints: map[string]string{
+			"ec2": endpoint(compute.Options().BaseEndpoint, "ec2."+region+".amazonaws.com"),
+			"eks": endpoint(cluster.Options().BaseEndpoint, "eks."+region+".amazonaws.com"),
+		},
+		ec2: compute, eks: cluster, iam: identity, ssm: ssm.NewFromConfig(opts.AWS),
+		pricing: pricing.NewFromConfig(opts.AWS, func(o *pricing.Options) { o.Region = pricingRegion(region) }),
+
+		refreshing:  newGate(),
+		parameters:  map[string]parameter{},
+		classes:     map[string]*class{},
+		unavailable: newUnavailable(),
+		templates:   map[string]*template{},
+		fleets:      map[string]*fleet{},
+	}
+}
+
+// pricingRegion is where the price list service answers for a region.
+func pricingRegion(region string) string {
+	switch {
+	case strings.HasPrefix(region, "ap-"):
+		return "ap-south-1"
+	case strings.HasPrefix(region, "cn-"):
+		return "cn-northwest-1"
+	case strings.HasPrefix(region, "eu-"):
+		return "eu-central-1"
+	}
+	return "us-east-1"
+}
+
+// call gives one call its deadline and names it in the error.
+func call[In, Out, Opts any](ctx context.Context, what string, f func(context.Context, In, ...func(*Opts)) (Out, error), in In) (Out, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := f(ctx, in)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", what, err)
+	}
+	return out, nil
+}
