@@ -154,7 +154,7 @@ func newInstanceTypeItem(it catalogue.Type) instanceTypeItem {
 	if it.EBSMbps > 0 {
 		item.EBSOptimized, item.EBSMaximum = "default", it.EBSMbps
 	}
-	if it.GPUManufacturer != "" && it.GPUs > 0 {
+	if it.GPUManufacturer != "" { // a fraction of a GPU counts as 0
 		item.GPU = &gpuInfo{GPUs: []gpuItem{{
 			Name: strings.ToUpper(it.GPUName), Manufacturer: manufacturers[it.GPUManufacturer], Count: it.GPUs, MemoryMiB: it.GPUMemoryMiB,
 		}}}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeaws
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eks"
+	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestImageAliases(t *testing.T) {
+	t.Parallel()
+	s, client := start(t, Options{})
+	params := ssm.NewFromConfig(s.AWSConfig("AKTEST"))
+	for _, version := range []string{"1.34", "1.35", "1.36", "1.37"} {
+		for arch, variants := range map[string][]string{"x86_64": {"standard", "nvidia", "neuron"}, "arm64": {"standard", "nvidia"}} {
+			for _, variant := range variants {
+				folder := fmt.Sprintf("/aws/service/eks/optimized-ami/%s/amazon-linux-2023/%s/%s/", version, arch, variant)
+				pinned := fmt.Sprintf("%samazon-eks-node-al2023-%s-%s-%s-v20260318/image_id", folder, arch, variant, version)
+				old, latest := getImage(t, params, client, pinned), getImage(t, params, client, folder+"recommended/image_id")
+				if string(old.Architecture) != arch || !strings.Contains(*old.Name, variant) || *old.CreationDate >= *latest.CreationDate {
+					t.Errorf("%s: got %s of %s, recommended %s", pinned, *old.Name, *old.CreationDate, *latest.Name)
+				}
+			}
+			bottlerocket := fmt.Sprintf("/aws/service/bottlerocket/aws-k8s-%s/%s/latest/image_id", version, arch)
+			if got := getImage(t, params, client, bottlerocket); string(got.Architecture) != arch {
+				t.Errorf("%s: architecture %s", bottlerocket, got.Architecture)
+			}
+		}
+	}
+	_, err := params.GetParameter(t.Context(), &ssm.GetParameterInput{Name: aws.String("/aws/service/eks/optimized-ami/1.20/nothing")})
+	if _, ok := errors.AsType[*ssmtypes.ParameterNotFound](err); !ok {
+		t.Errorf("an unknown parameter: %v", err)
+	}
+	_, err = client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{ImageIds: []string{"ami-0"}})
+	if got := errorCode(err); got != "InvalidAMIID.NotFound" {
+		t.Errorf("an unknown image: %q", got)
+	}
+}
+
+// getImage resolves as Karpenter does: the parameter, then the image by filter.
+func getImage(t *testing.T, params *ssm.Client, client *ec2.Client, name string) ec2types.Image {
+	t.Helper()
+	found, err := params.GetParameter(t.Context(), &ssm.GetParameterInput{Name: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	images, err := client.DescribeImages(t.Context(), &ec2.DescribeImagesInput{
+		Filters:           []ec2types.Filter{filterOf("image-id", *found.Parameter.Value), filterOf("state", "available")},
+		IncludeDeprecated: aws.Bool(true), MaxResults: aws.Int32(1000),
+	})
+	if err != nil || len(images.Images) != 1 {
+		t.Fatalf("%s: got images %v, error %v", name, images, err)
+	}
+	return images.Images[0]
+}
+
+func TestImagesByNameAndAge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, client := start(t, Options{})
+		count := func(in *ec2.DescribeImagesInput) int {
+			out, err := client.DescribeImages(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(out.Images)
+		}
+		named := filterOf("name", "amazon-eks-node-al2023-*-standard-1.37-v20260318")
+		if got := count(&ec2.DescribeImagesInput{Filters: []ec2types.Filter{named}, Owners: []string{"self", "amazon"}}); got != 2 {
+			t.Errorf("by name: got %d images, want one per architecture", got)
+		}
+		if got := count(&ec2.DescribeImagesInput{Filters: []ec2types.Filter{named}, Owners: []string{"self"}}); got != 0 {
+			t.Errorf("of our own: got %d images", got)
+		}
+		time.Sleep(30 * 365 * 24 * time.Hour) // bubbles start in the year 2000
+		if got := count(&ec2.DescribeImagesInput{Filters: []ec2types.Filter{named}}); got != 0 {
+			t.Errorf("deprecated: got %d images", got)
+		}
+		if got := count(&ec2.DescribeImagesInput{Filters: []ec2types.Filter{named}, IncludeDeprecated: aws.Bool(true)}); got != 2 {
+			t.Errorf("with deprecated ones: got %d images, want 2", got)
+		}
+	})
+}
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, Options{Endpoint: "https://127.0.0.1:12345", CA: []byte("pem"), ClusterVersion: "1.36"})
+	client := eks.NewFromConfig(s.AWSConfig("AKTEST"))
+	out, err := client.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("demo")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{*out.Cluster.Endpoint, *out.Cluster.CertificateAuthority.Data, *out.Cluster.KubernetesNetworkConfig.ServiceIpv4Cidr, *out.Cluster.Version, *out.Cluster.Arn, string(out.Cluster.Status)}
+	want := []string{"https://127.0.0.1:12345", "cGVt", "10.96.0.0/16", "1.36", "arn:aws:eks:us-east-1:111122223333:cluster/demo", "ACTIVE"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	_, err = client.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("other")})
+	if _, ok := errors.AsType[*ekstypes.ResourceNotFoundException](err); !ok {
+		t.Errorf("an unknown cluster: %v", err)
+	}
+}
+
+func TestInstanceProfiles(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, Options{Roles: []string{"KarpenterNodeRole-demo"}})
+	client := iam.NewFromConfig(s.AWSConfig("AKTEST"))
+	ctx, name := t.Context(), aws.String("demo_1")
+	steps := []struct {
+		what     string
+		call     func() error
+		wantCode string
+	}{
+		{"get a missing one", func() error {
+			_, err := client.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: name})
+			return err
+		}, "NoSuchEntity"},
+		{"create", func() error {
+			_, err := client.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
+				InstanceProfileName: name, Path: aws.String("/karpenter/us-east-1/demo/uid/"), Tags: []iamtypes.Tag{{Key: aws.String("k"), Value: aws.String("v")}},
+			})
+			return err
+		}, ""},
+		{"create again", func() error {
+			_, err := client.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: name})
+			return err
+		}, "EntityAlreadyExists"},
+		{"add an unknown role", addRole(t, client, name, "nobody"), "NoSuchEntity"},
+		{"add the role", addRole(t, client, name, "KarpenterNodeRole-demo"), ""},
+		{"add a second role", addRole(t, client, name, "KarpenterNodeRole-demo"), "LimitExceeded"},
+		{"delete with a role", func() error {
+			_, err := client.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: name})
+			return err
+		}, "DeleteConflict"},
+		{"tag", func() error {
+			_, err := client.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{InstanceProfileName: name, Tags: []iamtypes.Tag{{Key: aws.String("k2"), Value: aws.String("v2")}}})
+			return err
+		}, ""},
+	}
+	for _, step := range steps {
+		if got := errorCode(step.call()); got != step.wantCode {
+			t.Errorf("%s: got %q, want %q", step.what, got, step.wantCode)
+		}
+	}
+	listed, err := client.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/us-east-1/demo/")})
+	if err != nil || len(listed.InstanceProfiles) != 1 || listed.IsTruncated {
+		t.Fatalf("list: got %+v, error %v", listed, err)
+	}
+	profile := listed.InstanceProfiles[0]
+	if *profile.Roles[0].RoleName != "KarpenterNodeRole-demo" || len(profile.Tags) != 2 || profile.CreateDate == nil || *profile.Path != "/karpenter/us-east-1/demo/uid/" {
+		t.Errorf("got %+v", profile)
+	}
+	if _, err := client.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("KarpenterNodeRole-demo")}); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: name}); err != nil {
+		t.Error(err)
+	}
+	if role, err := client.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("KarpenterNodeRole-demo")}); err != nil || *role.Role.RoleName != "KarpenterNodeRole-demo" {
+		t.Errorf("role: %v, %v", role, err)
+	}
+}
+
+func addRole(t *testing.T, client *iam.Client, profile *string, role string) func() error {
+	return func() error {
+		_, err := client.AddRoleToInstanceProfile(t.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: profile, RoleName: &role})
+		return err
+	}
+}
+
+func TestPriceList(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, Options{})
+	client := pricing.NewFromConfig(s.AWSConfig("AKTEST"))
+	prices := map[string]string{}
+	for tenancy, family := range map[string]string{"Shared": "Compute Instance", "Dedicated": "Compute Instance (bare metal)"} {
+		before := len(prices)
+		var filters []pricingtypes.Filter
+		for field, value := range map[string]string{
+			"regionCode": "us-east-1", "serviceCode": "AmazonEC2", "preInstalledSw": "NA", "operatingSystem": "Linux", "capacitystatus": "Used",
+			"marketoption": "OnDemand", "tenancy": tenancy, "productFamily": family,
+		} {
+			filters = append(filters, pricingtypes.Filter{Type: pricingtypes.FilterTypeTermMatch, Field: &field, Value: &value})
+		}
+		for pages := pricing.NewGetProductsPaginator(client, &pricing.GetProductsInput{
+			ServiceCode: aws.String("AmazonEC2"), Filters: filters, MaxResults: aws.Int32(100),
+		}); pages.HasMorePages(); {
+			page, err := pages.NextPage(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range page.PriceList {
+				name, usd := readProduct(t, text)
+				prices[name] = usd
+			}
+		}
+		if len(prices) == before {
+			t.Errorf("no prices for %s", family)
+		}
+	}
+	if len(prices) != 1345 || prices["m5.large"] != "0.0960000000" || prices["m5.metal"] != "4.6080000000" {
+		t.Errorf("got %d prices, m5.large at %s, m5.metal at %s", len(prices), prices["m5.large"], prices["m5.metal"])
+	}
+}
+
+func readProduct(t *testing.T, text string) (name, usd string) {
+	t.Helper()
+	var product struct {
+		Product struct{ Attributes struct{ InstanceType string } }
+		Terms   struct {
+			OnDemand map[string]struct {
+				PriceDimensions map[string]struct{ PricePerUnit map[string]string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &product); err != nil {
+		t.Fatal(err)
+	}
+	for _, term := range product.Terms.OnDemand {
+		for _, dimension := range term.PriceDimensions {
+			usd = dimension.PricePerUnit["USD"]
+		}
+	}
+	return product.Product.Attributes.InstanceType, usd
+}
+
+func TestCallerIdentity(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, Options{})
+	out, err := sts.NewFromConfig(s.AWSConfig("AKTEST")).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	if err != nil || *out.Account != "111122223333" {
+		t.Errorf("got %+v, error %v", out, err)
+	}
+}
+
+func TestReservationsGroupsAndStatus(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, client := start(t, Options{})
+		ctx := t.Context()
+		reservation := s.AddCapacityReservation(CapacityReservation{InstanceType: "m5.large", Zone: "us-east-1a", Total: 1, Available: 1, Tags: map[string]string{"team": "a"}})
+		group := s.AddPlacementGroup(PlacementGroup{Name: "parts", Strategy: "partition", Partitions: 3})
+		input := &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("reserved"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
+			ImageId: aws.String(s.imageNamed(t, amd64Image)),
+			CapacityReservationSpecification: &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{
+				CapacityReservationPreference: "capacity-reservations-only",
+				CapacityReservationTarget:     &ec2types.CapacityReservationTarget{CapacityReservationId: &reservation},
+			},
+		}}
+		if _, err := client.CreateLaunchTemplate(ctx, input); err != nil {
+			t.Fatal(err)
+		}
+		fleet, err := client.CreateFleet(ctx, fleetInput(s, "reserved", 2, onDemand, onlyM5Large, "us-east-1a"))
+		if err != nil || len(launchedIDs(fleet)) != 1 || *fleet.Errors[0].ErrorCode != "ReservationCapacityExceeded" {
+			t.Fatalf("two into a reservation of one: got %+v, error %v", fleet, err)
+		}
+		time.Sleep(2 * time.Second)
+		crs, err := client.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{
+			Filters: []ec2types.Filter{filterOf("state", "active"), filterOf("tag:team", "a")}, MaxResults: aws.Int32(1000),
+		})
+		if err != nil || len(crs.CapacityReservations) != 1 || *crs.CapacityReservations[0].AvailableInstanceCount != 0 {
+			t.Errorf("got %+v, error %v", crs, err)
+		}
+		_, err = client.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{CapacityReservationIds: []string{"cr-0"}})
+		if got := errorCode(err); got != "InvalidCapacityReservationId.NotFound" {
+			t.Errorf("an unknown reservation: %q", got)
+		}
+		in, err := client.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: launchedIDs(fleet)})
+		if err != nil || aws.ToString(in.Reservations[0].Instances[0].CapacityReservationId) != reservation {
+			t.Errorf("the instance is not in the reservation: %v, error %v", in, err)
+		}
+		groups, err := client.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{GroupIds: []string{group}, Filters: []ec2types.Filter{filterOf("state", "available")}})
+		if err != nil || *groups.PlacementGroups[0].PartitionCount != 3 {
+			t.Errorf("got %+v, error %v", groups, err)
+		}
+		_, err = client.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{GroupNames: []string{"none"}})
+		if got := errorCode(err); got != "InvalidPlacementGroup.Unknown" {
+			t.Errorf("an unknown group: %q", got)
+		}
+		for want, filter := range map[int]ec2types.Filter{
+			0: filterOf("instance-status.status", "impaired"), 1: filterOf("system-status.status", "ok"),
+		} {
+			out, err := client.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{Filters: []ec2types.Filter{filter}})
+			if err != nil || len(out.InstanceStatuses) != want {
+				t.Errorf("%s: got %+v, error %v", *filter.Name, out, err)
+			}
+		}
+		if _, err := client.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{Filters: []ec2types.Filter{filterOf("event.code", "instance-stop")}}); err != nil {
+			t.Error(err)
+		}
+		if _, err := client.RebootInstances(ctx, &ec2.RebootInstancesInput{InstanceIds: launchedIDs(fleet)}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRunInstancesDryRun(t *testing.T) {
+	t.Parallel()
+	s, client := start(t, Options{})
+	makeTemplate(t, s, client, "template")
+	input := func(change func(*ec2.RunInstancesInput)) *ec2.RunInstancesInput {
+		in := &ec2.RunInstancesInput{
+			DryRun: aws.Bool(true), MinCount: aws.Int32(1), MaxCount: aws.Int32(1), InstanceType: "m5.large",
+			LaunchTemplate:    &ec2types.LaunchTemplateSpecification{LaunchTemplateName: aws.String("template"), Version: aws.String("$Latest")},
+			NetworkInterfaces: []ec2types.InstanceNetworkInterfaceSpecification{{DeviceIndex: aws.Int32(0), SubnetId: aws.String(s.subnets[1].id)}},
+			TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeNetworkInterface, Tags: []ec2types.Tag{{Key: aws.String("a"), Value: aws.String("b")}}}},
+		}
+		change(in)
+		return in
+	}
+	cases := map[string]struct {
+		change   func(*ec2.RunInstancesInput)
+		wantCode string
+	}{
+		"valid":            {func(*ec2.RunInstancesInput) {}, "DryRunOperation"},
+		"for real":         {func(in *ec2.RunInstancesInput) { in.DryRun = nil }, "UnsupportedOperation"},
+		"missing template": {func(in *ec2.RunInstancesInput) { in.LaunchTemplate.LaunchTemplateName = aws.String("none") }, "InvalidLaunchTemplateName.NotFoundException"},
+		"missing subnet":   {func(in *ec2.RunInstancesInput) { in.NetworkInterfaces[0].SubnetId = aws.String("subnet-0") }, "InvalidSubnetID.NotFound"},
+		"missing type":     {func(in *ec2.RunInstancesInput) { in.InstanceType = "m5.huge" }, "InvalidParameterValue"},
+	}
+	for name, tc := range cases {
+		_, err := client.RunInstances(t.Context(), input(tc.change))
+		if got := errorCode(err); got != tc.wantCode {
+			t.Errorf("%s: got %q, want %q", name, got, tc.wantCode)
+		}
+	}
+}
+
+// SQS and ARC have no client among this module's dependencies: the wire is spoken by hand.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := start(t, Options{})
+		call := func(action, body string) (int, http.Header, map[string]any) {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://sqs.invalid/", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("X-Amz-Target", "AmazonSQS."+action)
+			return roundTrip(t, s, request)
+		}
+		status, header, reply := call("GetQueueUrl", `{"QueueName":"demo"}`)
+		if status != 400 || header.Get("X-Amzn-Query-Error") != "AWS.SimpleQueueService.NonExistentQueue;Sender" || reply["__type"] != "com.amazonaws.sqs#QueueDoesNotExist" {
+			t.Errorf("a missing queue: status %d, header %v, body %v", status, header, reply)
+		}
+		s.CreateQueue("demo")
+		_, _, reply = call("GetQueueUrl", `{"QueueName":"demo"}`)
+		url := reply["QueueUrl"].(string)
+		began := time.Now()
+		_, _, reply = call("ReceiveMessage", `{"QueueUrl":"`+url+`","WaitTimeSeconds":20,"VisibilityTimeout":20}`)
+		if took := time.Since(began); took != 20*time.Second || reply["Messages"] != nil {
+			t.Errorf("an empty poll took %v and gave %v", took, reply)
+		}
+		if s.SendMessage("other", "x") || !s.SendMessage("demo", "hello") {
+			t.Error("sending to a queue depends on its existence")
+		}
+		_, _, reply = call("ReceiveMessage", `{"QueueUrl":"`+url+`","WaitTimeSeconds":20,"VisibilityTimeout":20}`)
+		message := reply["Messages"].([]any)[0].(map[string]any)
+		if message["Body"] != "hello" || message["MD5OfBody"] != "5d41402abc4b2a76b9719d911017c592" {
+			t.Errorf("got %v", message)
+		}
+		if _, _, hidden := call("ReceiveMessage", `{"QueueUrl":"`+url+`"}`); hidden["Messages"] != nil {
+			t.Errorf("a message in flight was given out again: %v", hidden)
+		}
+		time.Sleep(21 * time.Second)
+		_, _, reply = call("ReceiveMessage", `{"QueueUrl":"`+url+`"}`)
+		receipt := reply["Messages"].([]any)[0].(map[string]any)["ReceiptHandle"].(string)
+		call("DeleteMessage", `{"QueueUrl":"`+url+`","ReceiptHandle":"`+receipt+`"}`)
+		_, _, reply = call("GetQueueAttributes", `{"QueueUrl":"`+url+`"}`)
+		if diff := cmp.Diff(map[string]any{"Attributes": map[string]any{"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0"}}, reply); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestZonalShiftAndUnknownCalls(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, Options{})
+	request := func(method, path, body string) *http.Request {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://aws.invalid"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	status, _, reply := roundTrip(t, s, request(http.MethodGet, "/managedresources/arn%3Aaws%3Aeks%3Aus-east-1%3A111122223333%3Acluster%2Fdemo", ""))
+	if status != 200 || len(reply["zonalShifts"].([]any)) != 0 {
+		t.Errorf("got status %d, %v", status, reply)
+	}
+	if status, header, _ := roundTrip(t, s, request(http.MethodGet, "/managedresources/other", "")); status != 404 || header.Get("X-Amzn-Errortype") != "ResourceNotFoundException" {
+		t.Errorf("got status %d, header %v", status, header)
+	}
+	for _, body := range []string{"Action=RunMagic&Version=2016-11-15", "Action=DescribeInstances&Version=2001-01-01", "%zz", ""} {
+		response, err := s.HTTPClient().Do(request(http.MethodPost, "/", body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != 400 || !strings.Contains(string(text), "<Code>") {
+			t.Errorf("%q: got status %d, %s", body, response.StatusCode, text)
+		}
+	}
+}
+
+func roundTrip(t *testing.T, s *Server, request *http.Request) (int, http.Header, map[string]any) {
+	t.Helper()
+	response, err := s.HTTPClient().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := map[string]any{}
+	if err := json.NewDecoder(response.Body).Decode(&reply); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, response.Header, reply
+}
