@@ -23,6 +23,7 @@ const (
 	UserScheduler         = "system:kube-scheduler"
 	UserAdmin             = "admin" // in system:masters
 	UserKwok              = "fake.jit-scheduler.io:kwok"
+	userFrontProxy        = "front-proxy-client"
 	UserKubeletAdmission  = "fake.jit-scheduler.io:kubelet-admission"
 )
 
@@ -31,8 +32,10 @@ type ports struct{ etcd, etcdPeer, apiServer, controllerManager, scheduler int }
 
 // credentials are the files that the control plane runs with.
 type credentials struct {
-	servingCA, clientCA, etcdCA CertFiles
+	servingCA, clientCA         CertFiles
+	etcdCA, frontProxyCA        CertFiles
 	apiServer, etcd, etcdClient CertFiles
+	frontProxyClient            CertFiles
 	controllerManager           CertFiles // serving
 	scheduler                   CertFiles // serving
 	serviceAccount              CertFiles
@@ -80,6 +83,15 @@ func apiServerArgs(dir string, p ports, c credentials) []string {
 		"--audit-policy-file=" + filepath.Join(dir, "audit-policy.yaml"),
 		"--audit-log-path=" + auditLogPath(dir),
 		"--audit-log-maxsize=100000", // MB: never rotated, so that one file has everything
+		// No extension API server is here, but every delegating server, such as
+		// the schedulers, insists on knowing who may front for users.
+		"--requestheader-client-ca-file=" + c.frontProxyCA.CertPath,
+		"--requestheader-allowed-names=" + userFrontProxy,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + c.frontProxyClient.CertPath,
+		"--proxy-client-key-file=" + c.frontProxyClient.KeyPath,
 		// Loopback is no valid endpoint of the kubernetes Service.
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",

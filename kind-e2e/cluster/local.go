@@ -96,6 +96,7 @@ func (c *Cluster) issueCredentials() (credentials, error) {
 	servingCA := ca(&creds.servingCA, "serving-ca")
 	clientCA := ca(&creds.clientCA, "client-ca")
 	etcdCA := ca(&creds.etcdCA, "etcd-ca")
+	frontProxyCA := ca(&creds.frontProxyCA, "front-proxy-ca")
 	if err := errors.Join(errs...); err != nil {
 		return credentials{}, err
 	}
@@ -115,6 +116,7 @@ func (c *Cluster) issueCredentials() (credentials, error) {
 	store(&creds.scheduler, "kube-scheduler")(servingCA.server("kube-scheduler", loopback))
 	store(&creds.etcd, "etcd")(etcdCA.peer("etcd", loopback))
 	store(&creds.etcdClient, "kube-apiserver-etcd-client")(etcdCA.client("kube-apiserver"))
+	store(&creds.frontProxyClient, userFrontProxy)(frontProxyCA.client(userFrontProxy))
 	store(&creds.serviceAccount, "service-account")(serviceAccountKey())
 	for _, user := range []string{UserControllerManager, UserScheduler} {
 		path, err := c.UserKubeconfig(user)

@@ -29,9 +29,10 @@ type CertFiles struct{ CertPath, KeyPath string }
 // keyPair is a certificate and its key, in PEM.
 type keyPair struct{ certPEM, keyPEM []byte }
 
-// authority signs certificates. The cluster has three: one whose certificates
-// servers show, one whose certificates clients of the API server show, and one
-// for etcd, so that no API client may read etcd.
+// authority signs certificates. The cluster has four: one whose certificates
+// servers show, one whose certificates clients of the API server show, one for
+// etcd, so that no API client may read etcd, and one for front proxies, so that
+// no API client may speak for others.
 type authority struct {
 	keyPair
 	cert *x509.Certificate
