@@ -34,6 +34,8 @@ type NewClaim struct {
 	Node *v1.Node
 	// Options are the offerings the launch may choose from, cheapest first.
 	Options []cloudprovider.LaunchOption
+	// Daemons is what DaemonSet pods will take of it; nil: the object's spec.resources.requests minus Pods.
+	Daemons v1.ResourceList
 	Pods    []Pod
 }
 
@@ -52,9 +54,23 @@ type Pod struct {
 }
 
 // ClaimSeen is a NodeClaim as the API server has it: the answer of a create, or an informer's add or update. On a
-// restart every claim is seen before the first pod is popped, and reservations are rebuilt by planning against the
-// claims that are open.
+// restart every claim, pool, node and bound pod is seen before Synced; reservations are rebuilt by planning against
+// the claims that are open.
 type ClaimSeen struct{ Claim *karpv1.NodeClaim }
+
+// Synced says that everything the API server has was fed: until then facts are recorded and nothing is done.
+type Synced struct{}
+
+// Restore gives a claim that was found at start (or was made by hand) what its object does not say, so that it can be
+// launched and planned against. It may come again, and is ignored once the claim was handed over.
+type Restore struct {
+	Claim string
+	// Node is the planned node; nil adds none, and the claim takes no pods until its machine is ready.
+	Node *v1.Node
+	// Options are needed as long as the claim is not launched.
+	Options []cloudprovider.LaunchOption
+	Daemons v1.ResourceList
+}
 
 // ClaimGone says that the NodeClaim object no longer exists.
 type ClaimGone struct{ Name string }
@@ -76,7 +92,9 @@ type LaunchFailed struct {
 	Group   string
 	Attempt int
 	Failure cloudprovider.LaunchFailure
-	Message string
+	// Failures name the offerings that had nothing, if the cloud did; none with InsufficientCapacity means all.
+	Failures []cloudprovider.OfferingFailure
+	Message  string
 }
 
 // Found is the answer of FindInstances: what the cloud has for the group, however often it was launched.
@@ -94,18 +112,22 @@ type NodeGone struct{ Name string }
 // InstanceGone says that the cloud no longer has the instance of a claim.
 type InstanceGone struct{ ProviderID string }
 
-// PodSeen is a pod that is bound, or changed while it waits. Pods on nodes that are not ours are ignored.
+// PodSeen is a pod that is bound, or changed while it waits. Pending pods that are not reserved are ignored.
 type PodSeen struct {
 	Pod
 	// Node is spec.nodeName, "" while pending.
 	Node string
 	// DaemonSet pods (and mirror pods) keep no machine.
 	DaemonSet bool
+	// StatefulSet pods keep their machine while they terminate.
+	StatefulSet bool
+	// Evicted is true for a pod with the condition DisruptionTarget: somebody drains.
+	Evicted bool
 	// Terminal is true for Succeeded and Failed, Terminating for a deletion timestamp.
 	Terminal, Terminating bool
 }
 
-// PodGone says that the pod object no longer exists.
+// PodGone says that the pod object no longer exists; every deleted pod is told, also those that were never bound.
 type PodGone struct{ UID types.UID }
 
 // PodReserved says that a cycle has chosen Node for the pod (Reserve); PodUnreserved that the choice failed later.
@@ -147,6 +169,8 @@ type PoolGone struct{ Name string }
 type Tick struct{}
 
 func (Planned) event()       {}
+func (Synced) event()        {}
+func (Restore) event()       {}
 func (ClaimSeen) event()     {}
 func (ClaimGone) event()     {}
 func (ClaimRefused) event()  {}
