@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
+)
+
+// result collects what was decided.
+func (p *planner) result() Result {
+	var r Result
+	for _, c := range p.classes { // before options widen what the limits must allow for
+		if len(c.ready) > 0 {
+			r.Ready = append(r.Ready, c.ready)
+		}
+		if len(c.rest) > 0 {
+			r.Unplaced = append(r.Unplaced, p.explain(c))
+		}
+	}
+	groups := map[string]int{}
+	for _, same := range p.alike() {
+		options := p.options(same)
+		for _, n := range same.nodes {
+			if _, ok := p.diverse(n.chosen.pool, options); !ok || len(options) == 0 {
+				r.Unplaced = append(r.Unplaced, undiverse(n)...)
+				continue
+			}
+			opened := p.newNode(n, options)
+			key := string(same.key) + signatureOf(opened.Requirements)
+			if _, ok := groups[key]; !ok {
+				groups[key] = len(groups)
+			}
+			opened.Group = groups[key]
+			r.Opened = append(r.Opened, opened)
+		}
+	}
+	for _, n := range p.nodes {
+		if n.chosen == nil && len(n.loads) > 0 {
+			r.Joined = append(r.Joined, Join{Node: n.name, Pods: n.pods()})
+		}
+	}
+	return r
+}
+
+// alike are new nodes that could be the same machines.
+type alike struct {
+	key   []byte
+	nodes []*node
+	cands []*candidate
+}
+
+// alike groups the new nodes by chosen machine and possible options, in the order of their names' ordinals.
+func (p *planner) alike() []*alike {
+	var out []*alike
+	index := map[string]*alike{}
+	for _, n := range p.nodes {
+		if n.chosen == nil || len(n.loads) == 0 {
+			continue
+		}
+		cands := p.holding(n, nil, 0)
+		key := binary.AppendUvarint(nil, uint64(n.chosen.index))
+		for _, c := range cands {
+			key = binary.AppendUvarint(key, uint64(c.index))
+		}
+		a, ok := index[string(key)]
+		if !ok {
+			a = &alike{key: key, cands: cands}
+			index[string(key)] = a
+			out = append(out, a)
+		}
+		a.nodes = append(a.nodes, n)
+	}
+	return out
+}
+
+// holding are the candidates, cheapest first, that could stand in for the node with its pods and count more of extra.
+func (p *planner) holding(n *node, extra *class, count int) []*candidate {
+	need := make([]int64, len(p.dims))
+	pins := map[string]string{}
+	var classes []*class
+	add := func(c *class, k int) {
+		classes = append(classes, c)
+		for i, q := range c.request {
+			need[i] += q * int64(k)
+		}
+		for _, key := range c.pins {
+			pins[key] = n.chosen.node.Labels[key]
+		}
+	}
+	for _, l := range n.loads {
+		add(l.class, len(l.pods))
+	}
+	if extra != nil {
+		add(extra, count)
+	}
+	var out []*candidate
+next:
+	for _, cand := range p.cands {
+		if cand.pool != n.chosen.pool || cand.variant != n.chosen.variant {
+			continue
+		}
+		for i, q := range need {
+			if cand.free[i] < q {
+				continue next
+			}
+		}
+		for key, v := range pins {
+			if cand.node.Labels[key] != v {
+				continue next
+			}
+		}
+		for _, c := range classes {
+			if cand != n.chosen && !c.passed(cand) {
+				continue next
+			}
+		}
+		out = append(out, cand)
+	}
+	return out
+}
+
+// passed says whether the class was found to fit the candidate in the domain where its node is.
+func (c *class) passed(cand *candidate) bool {
+	if ok := c.domainOK[domainOf(cand, c.keys)]; ok != nil {
+		return ok[cand.index]
+	}
+	return c.verdicts != nil && c.verdicts[cand.index].Fits
+}
+
+// options are the candidates that each of the alike nodes lists. Under limits all of them count as the largest that
+// they list, so options too large for what is left are dropped.
+func (p *planner) options(a *alike) []*candidate {
+	pl := a.nodes[0].chosen.pool
+	size := int64(len(a.nodes))
+	if len(pl.limits) == 0 {
+		out, _ := p.diverse(pl, a.cands)
+		return out
+	}
+	pl.take(a.nodes[0].chosen.use, -size)
+	most := make([]int64, len(pl.limits))
+	types := map[string]bool{}
+	var out []*candidate
+	for _, cand := range a.cands {
+		if len(pl.minValues) == 0 && !types[cand.typ.Name] && len(types) >= p.s.MaxTypes {
+			continue
+		}
+		more := make([]int64, len(most))
+		for i, u := range cand.use {
+			more[i] = max(0, u-most[i])
+		}
+		if !pl.allows(more, size) {
+			continue
+		}
+		pl.take(more, size)
+		for i := range most {
+			most[i] += more[i]
+		}
+		types[cand.typ.Name] = true
+		out = append(out, cand)
+	}
+	out, _ = p.diverse(pl, out)
+	return out
+}
+
+func (n *node) pods() []*v1.Pod {
+	var out []*v1.Pod
+	for _, l := range n.loads {
+		out = append(out, l.pods...)
+	}
+	return out
+}
+
+// newNode states the node as its cheapest option.
+func (p *planner) newNode(n *node, options []*candidate) NewNode {
+	first := options[0]
+	out := NewNode{Name: n.name, Pool: first.pool.name, Node: first.renamed(n.name), Daemons: first.daemons, Pods: n.pods(),
+		Requirements: requirementsOf(n, options)}
+	for _, cand := range options {
+		out.Options = append(out.Options, cloudprovider.LaunchOption{InstanceType: cand.typ, Offering: cand.offering})
+	}
+	lists := make([]v1.ResourceList, 0, len(n.loads)+len(first.daemons))
+	for _, l := range n.loads {
+		lists = append(lists, scheduling.Times(l.class.Requests, len(l.pods)))
+	}
+	for _, d := range first.daemons {
+		lists = append(lists, scheduling.Requests(d))
+	}
+	out.Requests = scheduling.Add(lists...)
+	return out
+}
+
+// requirementsOf are the pool's requirements and labels, the node affinity of the pods as far as it leaves no choice,
+// and what the options have.
+func requirementsOf(n *node, options []*candidate) []karpv1.NodeSelectorRequirementWithMinValues {
+	first := options[0]
+	out := first.pool.requirements.Intersect(scheduling.FromLabels(first.pool.labels))
+	for _, key := range first.pool.custom {
+		if v, ok := first.node.Labels[key]; ok {
+			out.Add(scheduling.NewRequirement(key, v1.NodeSelectorOpIn, v))
+		}
+	}
+	for _, l := range n.loads {
+		if terms := scheduling.FromPod(l.pods[0]); len(terms) == 1 {
+			for _, r := range terms[0] {
+				if r.Satisfiable() && !scheduling.Restricted(r.Key) {
+					out.Add(r)
+				}
+			}
+		}
+	}
+	for _, key := range []string{v1.LabelInstanceTypeStable, v1.LabelTopologyZone, karpv1.CapacityTypeLabelKey} {
+		values := map[string]bool{}
+		for _, cand := range options {
+			if v, ok := cand.node.Labels[key]; ok {
+				values[v] = true
+			}
+		}
+		if len(values) > 0 {
+			out.Add(scheduling.NewRequirement(key, v1.NodeSelectorOpIn, slices.Sorted(maps.Keys(values))...))
+		}
+	}
+	return out.Specs()
+}
+
+func signatureOf(specs []karpv1.NodeSelectorRequirementWithMinValues) string {
+	s := &signer{}
+	for _, r := range specs {
+		s.str(r.Key)
+		s.str(string(r.Operator))
+		s.num(int64(len(r.Values)))
+		for _, v := range r.Values {
+			s.str(v)
+		}
+	}
+	return string(s.buf)
+}
+
+// undiverse refuses the pods of a node that has no sufficient set of options within the limits.
+func undiverse(n *node) []Unplaced {
+	var out []Unplaced
+	for _, l := range n.loads {
+		out = append(out, Unplaced{Pods: l.pods, Reason: ReasonLimit,
+			Message: sentence("NodePool %q: what its limits leave does not meet its minValues; raise spec.limits or lower minValues", n.chosen.pool.name)})
+	}
+	return out
+}
