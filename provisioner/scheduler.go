@@ -24,6 +24,8 @@ type Scheduler interface {
 	Drop(pod types.UID)
 	// Activate wakes pods that wait in the queue.
 	Activate(pods []types.UID)
+	// Parked is the latest version of a parked pod, nil if it is not parked (any more).
+	Parked(pod types.UID) *v1.Pod
 	// Pending lists the pods that the queue knows, active first and by priority, without gated pods, without pods of
 	// profiles that lack the plugin, and without pods being parked.
 	Pending() []*v1.Pod

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner"
 )
@@ -18,8 +17,8 @@ type Provisioner interface {
 	// returns when the ledger is rebuilt from the API server, or when it is clear that there is nothing to rebuild
 	// from (no CRDs). ctx ends with leadership.
 	Lead(ctx context.Context)
-	// Reservation is the ledger entry of a pod.
-	Reservation(pod types.UID) provisioner.Reservation
+	// Reservation is the ledger entry of a pod; a pod that was expected takes the place kept for it.
+	Reservation(pod *v1.Pod) provisioner.Reservation
 	// Closed are the nodes that are about to be removed: no pod may be put there. The set is never written again.
 	Closed() map[string]struct{}
 	// Provision decides for a pod that no ready node can take, and for the pods that wait with it.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
+)
+
+// unregistered keeps everything off a machine from its first heartbeat until its NodeClaim's labels and taints are on
+// the Node.
+var unregistered = v1.Taint{Key: "karpenter.sh/unregistered", Effect: v1.TaintEffectNoExecute}
+
+// launch calls the cloud for a group of identical claims.
+func (p *Provisioner) launch(ctx context.Context, a lifecycle.Launch) ([]lifecycle.Event, error) {
+	req, err := p.launchRequest(a)
+	if err != nil {
+		return []lifecycle.Event{lifecycle.LaunchFailed{
+			Group: a.Group, Attempt: a.Attempt, Failure: cloudprovider.NodeClassNotReady, Message: err.Error(),
+		}}, nil
+	}
+	if err := p.Leading(); err != nil {
+		return nil, err
+	}
+	result, err := p.Cloud.Launch(ctx, req)
+	if err != nil {
+		failed := lifecycle.LaunchFailed{Group: a.Group, Attempt: a.Attempt, Failure: cloudprovider.Unknown, Message: err.Error()}
+		if launchErr, ok := errors.AsType[*cloudprovider.LaunchError](err); ok {
+			failed.Failure = launchErr.Failure
+			failed.Failures = launchErr.Failures
+		}
+		return []lifecycle.Event{failed}, nil
+	}
+	return []lifecycle.Event{lifecycle.Launched{
+		Group: a.Group, Attempt: a.Attempt, Instances: result.Instances, Failures: result.Failures,
+	}}, nil
+}
+
+// launchRequest is built from the NodeClaims and their class alone, so that a restarted process asks for the same.
+func (p *Provisioner) launchRequest(a lifecycle.Launch) (cloudprovider.LaunchRequest, error) {
+	first := a.Claims[0]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	st := p.classes[first.Spec.NodeClassRef.Name]
+	if st == nil || st.resolved == nil {
+		return cloudprovider.LaunchRequest{}, fmt.Errorf("EC2NodeClass %q is not ready", first.Spec.NodeClassRef.Name)
+	}
+	req := cloudprovider.LaunchRequest{
+		Token:     fmt.Sprintf("%s-%d", a.Group, a.Attempt),
+		Group:     a.Group,
+		Count:     len(a.Claims),
+		NodePool:  first.Labels[karpv1.NodePoolLabelKey],
+		NodeClass: st.resolved,
+		Options:   a.Options,
+		Labels:    first.Labels,
+		Taints:    append(append([]v1.Taint{unregistered}, first.Spec.Taints...), first.Spec.StartupTaints...),
+	}
+	for _, c := range a.Claims {
+		req.Claims = append(req.Claims, c.Name)
+	}
+	return req, nil
+}
+
+// terminate ends an instance; one that is gone is as good.
+func (p *Provisioner) terminate(ctx context.Context, a lifecycle.Terminate) ([]lifecycle.Event, error) {
+	if err := p.Leading(); err != nil {
+		return nil, err
+	}
+	err := p.Cloud.Terminate(ctx, a.ProviderID)
+	if errors.Is(err, cloudprovider.ErrInstanceNotFound) {
+		return []lifecycle.Event{lifecycle.Done{Key: a.Key()}, lifecycle.InstanceGone{ProviderID: a.ProviderID}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("terminating: %w", err)
+	}
+	return nil, nil
+}
+
+// awaitTermination asks once whether the instance is gone; the state machine repeats it.
+func (p *Provisioner) awaitTermination(ctx context.Context, a lifecycle.AwaitTermination) ([]lifecycle.Event, error) {
+	inst, err := p.Cloud.Get(ctx, a.ProviderID)
+	if errors.Is(err, cloudprovider.ErrInstanceNotFound) || err == nil && inst.State == "terminated" {
+		return []lifecycle.Event{lifecycle.Done{Key: a.Key()}, lifecycle.InstanceGone{ProviderID: a.ProviderID}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for the instance: %w", err)
+	}
+	return nil, fmt.Errorf("instance is %s", inst.State)
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioner
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
+)
+
+// syncTimeout bounds how long a new leader waits for the claims before it schedules onto what is there.
+const syncTimeout = 30 * time.Second
+
+// Lead starts the event loop and rebuilds claims from the API server. It returns when every NodeClaim is known, or
+// when the CRDs are absent: then they are picked up when they appear. Until the claims are known nothing is planned,
+// so a slow start can delay a launch but not double it.
+func (p *Provisioner) Lead(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	p.mu.Lock()
+	if p.ctx != nil {
+		p.mu.Unlock()
+		return
+	}
+	p.ctx = ctx
+	p.mu.Unlock()
+	go p.run(ctx)
+	go p.hints.run(ctx, p)
+	go p.sweep(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), p.pods.HasSynced, p.nodesSynced(), p.daemonSetsSynced()) {
+		return
+	}
+	synced := make(chan struct{})
+	go func() {
+		defer close(synced)
+		p.awaitCRDs(ctx)
+	}()
+	select {
+	case <-synced:
+	case <-ctx.Done():
+	case <-time.After(syncTimeout):
+		logger.Info("Starting without NodeClaims: they are not readable yet; nothing is launched until they are")
+	}
+}
+
+// awaitCRDs waits for Karpenter's CRDs, then for their objects, and feeds everything known into the state.
+func (p *Provisioner) awaitCRDs(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	warned := false
+	for missing := p.missingCRDs(); missing != ""; missing = p.missingCRDs() {
+		if !warned {
+			warned = true
+			logger.Info("WARNING: scheduling only: a CRD is not served; it is picked up when it appears", "missing", missing)
+			go p.awaitCRDsLater(ctx)
+			return
+		}
+	}
+	p.rebuild(ctx)
+}
+
+func (p *Provisioner) awaitCRDsLater(ctx context.Context) {
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if p.missingCRDs() == "" {
+				p.rebuild(ctx)
+				return
+			}
+		}
+	}
+}
+
+// rebuild starts the CRD informers and, when they have synced, replays the world in a fixed order: claims, nodes,
+// pods. Restores of claims that have not been launched follow when their NodeClass is resolved.
+func (p *Provisioner) rebuild(ctx context.Context) {
+	claims := p.watchCRDs(ctx)
+	if claims == nil {
+		return
+	}
+	nodes, err := p.Informers.Core().V1().Nodes().Lister().List(labels.Everything())
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Listing nodes")
+		return
+	}
+	var evs []lifecycle.Event
+	for _, c := range claims {
+		evs = append(evs, lifecycle.ClaimSeen{Claim: c})
+	}
+	for _, n := range nodes {
+		evs = append(evs, lifecycle.NodeSeen{Node: n})
+	}
+	for _, o := range p.pods.GetStore().List() {
+		if ev, ok := podEvent(o); ok {
+			evs = append(evs, ev)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.applyLocked(evs...)
+	p.applyLocked(lifecycle.Synced{})
+	for _, st := range p.classes {
+		if st.resolved != nil {
+			p.restoreClaims(st.resolved)
+		}
+	}
+	p.synced = true
+	p.epoch++
+	klog.FromContext(ctx).Info("Ledger rebuilt", "nodeClaims", len(claims), "nodes", len(nodes))
+}

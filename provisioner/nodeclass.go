@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
+)
+
+// classState is what is known of an EC2NodeClass. resolved is the status as of this leadership: only then its types
+// may be used, and only after the claims that were not launched yet were restored.
+type classState struct {
+	class    *awsv1.EC2NodeClass
+	unknown  []string
+	resolved *awsv1.EC2NodeClass
+	due      chan struct{}
+	stop     context.CancelFunc
+}
+
+const (
+	// resolveEvery is Karpenter's: subnets, groups and images are looked up again every 5 minutes.
+	resolveEvery = 5 * time.Minute
+	// resolveTimeout covers all calls of one Resolve.
+	resolveTimeout = time.Minute
+	// resolveRetry is the first back-off after a fault; it doubles up to resolveEvery.
+	resolveRetry = time.Second
+)
+
+// resolveClass keeps one EC2NodeClass's status true until ctx ends.
+func (p *Provisioner) resolveClass(ctx context.Context, name string, due <-chan struct{}) {
+	retry, wait := resolveRetry, time.Duration(0)
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-due:
+			retry = resolveRetry
+		case <-timer.C:
+		}
+		timer.Stop()
+		if err := p.resolveOnce(ctx, name); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			klog.FromContext(ctx).Error(err, "Resolving EC2NodeClass, will retry", "ec2NodeClass", name, "in", retry)
+			wait, retry = retry, min(2*retry, resolveEvery)
+			continue
+		}
+		wait, retry = resolveEvery, resolveRetry
+	}
+}
+
+func (p *Provisioner) resolveOnce(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	p.mu.Lock()
+	st := p.classes[name]
+	if st == nil {
+		p.mu.Unlock()
+		return nil
+	}
+	class, unknown := st.class.DeepCopy(), slices.Clone(st.unknown)
+	p.mu.Unlock()
+	if !class.DeletionTimestamp.IsZero() {
+		return p.finishClass(ctx, class)
+	}
+	if err := p.Leading(); err != nil { // the instance profile may be created
+		return err
+	}
+	status, err := p.Cloud.Resolve(ctx, class)
+	if status == nil {
+		return fmt.Errorf("resolving: %w", err)
+	}
+	want := class.DeepCopy()
+	want.Status = *status
+	if len(unknown) > 0 {
+		want.StatusConditions().SetFalse(awsv1.ConditionTypeValidationSucceeded, "UnknownFields",
+			"this version does not know "+strings.Join(unknown, ", "))
+	}
+	if perr := p.patchClass(ctx, class, want); perr != nil {
+		return perr
+	}
+	p.classResolved(want)
+	return err
+}
+
+// classResolved makes the class's types usable: claims that wait for their launch get their options back first, so
+// that the planner finds them before it opens others.
+func (p *Provisioner) classResolved(class *awsv1.EC2NodeClass) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	st := p.classes[class.Name]
+	if st == nil {
+		return
+	}
+	first := st.resolved == nil
+	was := first || st.resolved.StatusConditions().Root().IsTrue()
+	st.resolved = class
+	if class.StatusConditions().Root().IsTrue() {
+		p.restoreClaims(class)
+	}
+	if first || was != class.StatusConditions().Root().IsTrue() {
+		p.changedLocked()
+	}
+	for name, ps := range p.pools {
+		if ps.pool.Spec.Template.Spec.NodeClassRef.Name == class.Name {
+			p.statusDue(name)
+		}
+	}
+}
+
+// finishClass lets a deleted class go once none of its NodeClaims is left.
+func (p *Provisioner) finishClass(ctx context.Context, class *awsv1.EC2NodeClass) error {
+	if !slices.Contains(class.Finalizers, awsv1.TerminationFinalizer) {
+		return nil
+	}
+	p.mu.Lock()
+	n := 0
+	for c := range p.state.Claims() {
+		if ref := c.Object.Spec.NodeClassRef; ref != nil && ref.Name == class.Name {
+			n++
+		}
+	}
+	p.mu.Unlock()
+	if n > 0 {
+		return fmt.Errorf("waiting for %d NodeClaims of the class to go", n)
+	}
+	if err := p.Leading(); err != nil {
+		return err
+	}
+	if err := p.Cloud.Forget(ctx, class.Name); err != nil {
+		return fmt.Errorf("removing launch templates and instance profile: %w", err)
+	}
+	return p.removeFinalizer(ctx, nodeClasses, class.Name, class.Finalizers, awsv1.TerminationFinalizer)
+}
+
+// patchClass writes status, hash annotations and our finalizer, each only if it differs. Never a PUT: a newer
+// Karpenter's fields stay as they are.
+func (p *Provisioner) patchClass(ctx context.Context, old, want *awsv1.EC2NodeClass) error {
+	meta := want.DeepCopy()
+	meta.Status = old.Status
+	if !slices.Contains(meta.Finalizers, awsv1.TerminationFinalizer) {
+		meta.Finalizers = append(meta.Finalizers, awsv1.TerminationFinalizer)
+	}
+	if meta.Annotations == nil {
+		meta.Annotations = map[string]string{}
+	}
+	meta.Annotations[awsv1.AnnotationEC2NodeClassHash] = classHash(want)
+	meta.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] = awsv1.EC2NodeClassHashVersion
+	if err := p.patch(ctx, nodeClasses, old, meta, ""); err != nil {
+		return err
+	}
+	status := old.DeepCopy()
+	status.Status = want.Status
+	return p.patch(ctx, nodeClasses, old, status, "status")
+}
+
+func classHash(c *awsv1.EC2NodeClass) string { return c.Hash(nil) }
+
+// restoreClaims gives claims that a former leader did not finish, or that were made by hand, their options; mu is held.
+func (p *Provisioner) restoreClaims(class *awsv1.EC2NodeClass) {
+	var evs []lifecycle.Event
+	for c := range p.state.Claims() {
+		if ref := c.Object.Spec.NodeClassRef; !c.NeedsRestore || ref == nil || ref.Name != class.Name {
+			continue
+		}
+		types, err := p.Cloud.InstanceTypes(class)
+		if err != nil {
+			return
+		}
+		if ev, ok := restore(c.Object, types); ok {
+			evs = append(evs, ev)
+		}
+	}
+	p.applyLocked(evs...)
+}

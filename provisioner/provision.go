@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"
+)
+
+// waitingPod is a pod that was refused, and why. While nothing changes that could make the answer another one
+// (epoch), the same answer is given again without planning.
+type waitingPod struct {
+	epoch           uint64
+	reason, message string
+}
+
+// Provision decides for a pod that no ready node can take, and for everything that waits with it. It runs on the
+// scheduling thread and does no I/O.
+func (p *Provisioner) Provision(pod *v1.Pod, schedulerName string, preempting bool) Decision {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d, done := p.answered(pod, preempting); done {
+		return d
+	}
+	start := time.Now()
+	snap := p.snapshot(pod, schedulerName)
+	if len(snap.Pools) == 0 {
+		return p.refuse(pod, p.noPool())
+	}
+	fitter, err := p.sched.NewFitter(schedulerName)
+	if err != nil {
+		p.logger().Error(err, "No Filter oracle", "profile", schedulerName)
+		return Decision{Outcome: Refused, Reason: "InternalError", Message: "cannot ask the filters: " + err.Error()}
+	}
+	result := plan.Plan(snap, &failedClass{Fitter: fitter, pod: pod.UID})
+	p.commit(result, time.Since(start))
+	return p.decision(pod, result)
+}
+
+// answered gives the answers that need no plan; mu is held.
+func (p *Provisioner) answered(pod *v1.Pod, preempting bool) (Decision, bool) {
+	switch claim, node := p.state.Reservation(pod.UID); {
+	case claim != "":
+		return p.nominated(claim), true
+	case node != "":
+		return Decision{Outcome: Retry}, true
+	case preempting:
+		return Decision{Outcome: Refused, Reason: "Preempting", Message: "waiting for the victims of its preemption to end"}, true
+	case p.ctx == nil || !p.synced:
+		return Decision{Outcome: Refused, Reason: "NotSynced", Message: "no capacity is launched before all NodeClaims are known; is the NodeClaim CRD installed?"}, true
+	}
+	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch {
+		return Decision{Outcome: Refused, Reason: w.reason, Message: w.message}, true
+	}
+	return Decision{}, false
+}
+
+// decision is what the plan says of the pod that was asked about; mu is held.
+func (p *Provisioner) decision(pod *v1.Pod, result plan.Result) Decision {
+	if claim, _ := p.state.Reservation(pod.UID); claim != "" {
+		return p.nominated(claim)
+	}
+	for _, u := range result.Unplaced {
+		if slices.ContainsFunc(u.Pods, func(o *v1.Pod) bool { return o.UID == pod.UID }) {
+			return p.refuse(pod, u)
+		}
+	}
+	return Decision{Outcome: Retry}
+}
+
+func (p *Provisioner) refuse(pod *v1.Pod, u plan.Unplaced) Decision {
+	p.waiting[pod.UID] = &waitingPod{epoch: p.epoch, reason: u.Reason, message: u.Message}
+	return Decision{Outcome: Refused, Reason: u.Reason, Message: u.Message}
+}
+
+// noPool says why no NodePool can open a NodeClaim at all; mu is held.
+func (p *Provisioner) noPool() plan.Unplaced {
+	var why []string
+	for _, name := range p.poolNames() {
+		if st := p.pools[name]; ours(st.pool) {
+			why = append(why, fmt.Sprintf("NodePool %s is not ready: %s", name, p.notReady(st)))
+		}
+	}
+	if len(why) == 0 {
+		return plan.Unplaced{Reason: "NoNodePool", Message: "there is no NodePool of class EC2NodeClass; create one"}
+	}
+	return plan.Unplaced{Reason: "NodePoolNotReady", Message: cut(strings.Join(why, "; "))}
+}
+
+// cut keeps a sentence within the 250 characters that people read.
+func cut(s string) string {
+	if r := []rune(s); len(r) > 250 {
+		return string(r[:249]) + "…"
+	}
+	return s
+}
+
+// nominated describes the claim that a pod is reserved on; mu is held.
+func (p *Provisioner) nominated(claim string) Decision {
+	d := Decision{Outcome: Nominated, NodeClaim: claim, Reason: "Nominated", Message: "reserved on NodeClaim " + claim}
+	if c, ok := p.state.Claim(claim); ok {
+		d.Message = p.describe(c)
+	}
+	d.Launch = func(ctx context.Context) error { return p.awaitLaunch(ctx, claim) }
+	return d
+}
+
+// launchPoll is how often launchWait looks; the operator asked the scheduling thread to wait.
+const launchPoll = 20 * time.Millisecond
+
+// awaitLaunch returns when the claim's launch was answered: nil, or what went wrong.
+func (p *Provisioner) awaitLaunch(ctx context.Context, claim string) error {
+	for {
+		p.mu.Lock()
+		c, ok := p.state.Claim(claim)
+		why := p.failures[claim]
+		p.mu.Unlock()
+		switch {
+		case why != "":
+			return errors.New(why)
+		case !ok:
+			return fmt.Errorf("NodeClaim %s was given up", claim)
+		case c.Launched:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(launchPoll):
+		}
+	}
+}
+
+// failedClass is the Fitter for a pod that has just failed on every ready node: its like are not offered to them
+// again, or the two answers could chase each other.
+type failedClass struct {
+	plan.Fitter
+	pod types.UID
+}
+
+// Ready implements plan.Fitter.
+func (f *failedClass) Ready(class *plan.Class, limit int) int {
+	if slices.ContainsFunc(class.Pods, func(p *v1.Pod) bool { return p.UID == f.pod }) {
+		return 0
+	}
+	return f.Fitter.Ready(class, limit)
+}
+
+// wakeWaiting activates refused pods: all of them, or those that were refused before the last change.
+func (p *Provisioner) wakeWaiting(all bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if all {
+		p.epoch++ // offerings that were out of capacity may be back
+	}
+	var uids []types.UID
+	for uid, w := range p.waiting {
+		if w.epoch != p.epoch {
+			uids = append(uids, uid)
+		}
+	}
+	if len(uids) > 0 && p.sched != nil {
+		slices.Sort(uids)
+		p.sched.Activate(uids)
+	}
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
+)
+
+// Options wire a Provisioner. All fields but Leading are required.
+type Options struct {
+	// Client and Dynamic are the provisioner's own: its writes must not queue behind the scheduler's.
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Informers are the scheduler's; New adds what it needs before they start.
+	Informers informers.SharedInformerFactory
+	Cloud     cloudprovider.Interface
+	// ClusterName is part of every instance's tags.
+	ClusterName string
+	Recorder    events.EventRecorder
+	// SchedulerNames are the profiles with the plugin: other pods are nobody's business here.
+	SchedulerNames []string
+	// Leading returns an error unless the lease is known to be ours right now (monotonic clock). It is asked
+	// right before each mutating call. nil: always leading.
+	Leading func() error
+}
+
+// Provisioner is the one owner of claims and reservations. mu guards every field below it; it is held while a plan
+// is made, never across I/O.
+type Provisioner struct {
+	Options
+	sched  Scheduler
+	pods   cache.SharedIndexInformer
+	crds   dynamicinformer.DynamicSharedInformerFactory
+	closed atomic.Pointer[map[string]struct{}]
+	ready  readiness
+	// work bounds the calls in flight, so that a burst cannot take all connections.
+	work chan struct{}
+	// hints carries best-effort pod status patches.
+	hints hints
+
+	mu       sync.Mutex
+	ctx      context.Context // ends with leadership; nil before
+	state    *lifecycle.State
+	pools    map[string]*poolState
+	classes  map[string]*classState
+	waiting  map[types.UID]*waitingPod
+	expected map[types.UID]*expectation
+	// failures keeps why a claim was given up, for launchWait.
+	failures map[string]string
+	serial   int
+	// epoch grows with every change that can turn a refusal into a purchase.
+	epoch    uint64
+	wake     chan struct{}
+	synced   bool
+	offering bool
+}
+
+// New makes a Provisioner that does nothing until Lead. It registers informers and handlers, so it must be called
+// before the factory is started.
+func New(o Options) (*Provisioner, error) {
+	if o.ClusterName == "" {
+		return nil, errors.New("clusterName: Required value")
+	}
+	if o.Leading == nil {
+		o.Leading = func() error { return nil }
+	}
+	p := &Provisioner{
+		Options:  o,
+		state:    lifecycle.New(lifecycle.Config{}),
+		pools:    map[string]*poolState{},
+		classes:  map[string]*classState{},
+		waiting:  map[types.UID]*waitingPod{},
+		expected: map[types.UID]*expectation{},
+		failures: map[string]string{},
+		wake:     make(chan struct{}, 1),
+		work:     make(chan struct{}, maxCalls),
+	}
+	p.closed.Store(&map[string]struct{}{})
+	p.hints.init()
+	return p, p.watchCore()
+}
+
+// maxCalls is the number of API and cloud calls in flight.
+const maxCalls = 100
+
+// SetScheduler connects the scheduler; it must happen before Lead.
+func (p *Provisioner) SetScheduler(s Scheduler) { p.sched = s }
+
+// Reservation is the ledger's answer for a pod. A pod that was expected takes the place kept for it.
+func (p *Provisioner) Reservation(pod *v1.Pod) Reservation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	claim, node := p.state.Reservation(pod.UID)
+	if claim == "" && node == "" {
+		claim = p.claimExpected(pod)
+	}
+	if claim != "" {
+		p.hints.nominate(pod, claim)
+	}
+	return Reservation{NodeClaim: claim, Node: node}
+}
+
+// Closed are the nodes that no pod may be put on any more.
+func (p *Provisioner) Closed() map[string]struct{} { return *p.closed.Load() }
+
+// Reserved says that a cycle chose node for the pod.
+func (p *Provisioner) Reserved(pod *v1.Pod, node string) {
+	p.apply(lifecycle.PodReserved{UID: pod.UID, Node: node})
+}
+
+// Unreserved says that the choice failed later: the pod is in the queue again.
+func (p *Provisioner) Unreserved(pod *v1.Pod) { p.apply(lifecycle.PodUnreserved{UID: pod.UID}) }
+
+// Misfit says that a pod failed its cycle on the node it was paired with: it is planned again.
+func (p *Provisioner) Misfit(pod *v1.Pod) { p.apply(lifecycle.PodMisfit{UID: pod.UID}) }
+
+// apply takes events in order and carries out what is due.
+func (p *Provisioner) apply(evs ...lifecycle.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.applyLocked(evs...)
+}
+
+func (p *Provisioner) applyLocked(evs ...lifecycle.Event) {
+	if p.ctx == nil || p.ctx.Err() != nil {
+		return // not leading: the state is rebuilt by Lead
+	}
+	for _, ev := range evs {
+		p.carryOut(p.state.Apply(time.Now(), ev))
+	}
+	closed := p.state.Closed()
+	p.closed.Store(&closed)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the event loop's clock: it ticks the state at its next deadline and wakes pods that were refused once
+// something has changed.
+func (p *Provisioner) run(ctx context.Context) {
+	retry := time.NewTicker(refusedRetry)
+	defer retry.Stop()
+	var seen uint64
+	for {
+		p.mu.Lock()
+		next, ok := p.state.NextDeadline()
+		changed := p.epoch != seen
+		seen = p.epoch
+		p.mu.Unlock()
+		if changed {
+			p.wakeWaiting(false)
+		}
+		delay := time.Minute
+		if ok {
+			delay = max(time.Until(next), time.Millisecond)
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-retry.C:
+			p.expire()
+			p.wakeWaiting(true)
+		case <-p.wake:
+		case <-timer.C:
+			p.apply(lifecycle.Tick{})
+		}
+		timer.Stop()
+	}
+}
+
+// refusedRetry is how often refused pods are tried again without a known change: offerings that were out of
+// capacity come back in silence.
+const refusedRetry = 30 * time.Second
+
+func (p *Provisioner) logger() klog.Logger {
+	if p.ctx == nil {
+		return klog.Background()
+	}
+	return klog.FromContext(p.ctx)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioner
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"
+)
+
+// maxTypes is Karpenter's: a NodeClaim lists at most 60 instance types.
+const maxTypes = 60
+
+// snapshot is the world as the planner sees it; mu is held.
+func (p *Provisioner) snapshot(pod *v1.Pod, schedulerName string) plan.Snapshot {
+	s := plan.Snapshot{MaxTypes: maxTypes, Classes: plan.Classes(p.pending(pod, schedulerName))}
+	daemons := p.daemons()
+	for _, name := range p.poolNames() {
+		st := p.pools[name]
+		if !ours(st.pool) || p.notReady(st) != "" {
+			continue
+		}
+		class := p.classes[st.pool.Spec.Template.Spec.NodeClassRef.Name]
+		types, err := p.Cloud.InstanceTypes(class.resolved)
+		if err != nil {
+			continue
+		}
+		s.Pools = append(s.Pools, plan.Pool{
+			NodePool: st.pool, Types: types, InUse: p.state.Usage(name), Daemons: daemons,
+		})
+	}
+	for _, o := range p.state.Open() {
+		s.Open = append(s.Open, plan.OpenNode{Name: o.Name, Pool: o.Pool, Free: o.Free})
+	}
+	return s
+}
+
+func (p *Provisioner) poolNames() []string { return slices.Sorted(maps.Keys(p.pools)) }
+
+// pending are the pods to plan: the one that was asked about first, then the queue's in its order, then those that
+// their owners are about to create; none that has a place or was refused since the last change. mu is held.
+func (p *Provisioner) pending(first *v1.Pod, schedulerName string) []*v1.Pod {
+	pods := []*v1.Pod{first}
+	seen := map[types.UID]bool{first.UID: true}
+	for _, pod := range p.sched.Pending() {
+		if seen[pod.UID] || pod.Spec.SchedulerName != schedulerName || !p.plannable(pod) {
+			continue
+		}
+		seen[pod.UID] = true
+		pods = append(pods, pod)
+	}
+	return append(pods, p.expect(pods)...)
+}
+
+// plannable is false for pods that have a place, are gone, bound or being deleted, or were refused already.
+func (p *Provisioner) plannable(pod *v1.Pod) bool {
+	if claim, node := p.state.Reservation(pod.UID); claim != "" || node != "" {
+		return false
+	}
+	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch {
+		return false
+	}
+	obj, ok, err := p.pods.GetStore().GetByKey(pod.Namespace + "/" + pod.Name)
+	if err != nil || !ok {
+		return false
+	}
+	now := obj.(*v1.Pod)
+	return now.UID == pod.UID && now.Spec.NodeName == "" && now.DeletionTimestamp == nil && !p.preempting(now)
+}
+
+// preempting tells the nominations of preemption, which name a real node, from ours: a pod whose victims are ending
+// must not buy.
+func (p *Provisioner) preempting(pod *v1.Pod) bool {
+	if pod.Status.NominatedNodeName == "" {
+		return false
+	}
+	_, err := p.Informers.Core().V1().Nodes().Lister().Get(pod.Status.NominatedNodeName)
+	return err == nil
+}
+
+// daemons are the pods that DaemonSets would create on a new node; the Fitter says on which.
+func (p *Provisioner) daemons() []*v1.Pod {
+	sets, err := p.Informers.Apps().V1().DaemonSets().Lister().List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	var pods []*v1.Pod
+	for _, ds := range sets {
+		controller := true
+		pods = append(pods, &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: ds.Namespace, Name: ds.Name, UID: "daemon-" + ds.UID,
+				Labels: ds.Spec.Template.Labels, Annotations: ds.Spec.Template.Annotations,
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: ds.Name, UID: ds.UID, Controller: &controller}},
+			},
+			Spec: ds.Spec.Template.Spec,
+		})
+	}
+	slices.SortFunc(pods, func(a, b *v1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return pods
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioner
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+)
+
+const (
+	sweepEvery = 30 * time.Second
+	// templateUnused is how long a launch template outlives its last use; with sweepEvery it stays within the two
+	// minutes that users are promised.
+	templateUnused = time.Minute
+	// orphanAge spares machines whose NodeClaim may not be known yet: a launch answers within a minute or two.
+	orphanAge = 3 * time.Minute
+)
+
+// sweep ends what nobody needs: machines without a NodeClaim, and unused launch templates.
+func (p *Provisioner) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := p.sweepOnce(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).V(2).Info("Sweeping", "err", err)
+		}
+	}
+}
+
+func (p *Provisioner) sweepOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	p.mu.Lock()
+	synced := p.synced
+	p.mu.Unlock()
+	if !synced || p.Ready() != nil {
+		return nil
+	}
+	instances, err := p.Cloud.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, inst := range p.orphans(instances) {
+		if err := p.Leading(); err != nil {
+			return err
+		}
+		klog.FromContext(ctx).Info("Terminating an instance without a NodeClaim", "providerID", inst.ProviderID)
+		if err := p.Cloud.Terminate(ctx, inst.ProviderID); err != nil {
+			return err
+		}
+	}
+	if err := p.Leading(); err != nil {
+		return err
+	}
+	return p.Cloud.Sweep(ctx, templateUnused)
+}
+
+// orphans are instances that no NodeClaim has or is waiting for.
+func (p *Provisioner) orphans(instances []cloudprovider.Instance) []cloudprovider.Instance {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, groups := sets.New[string](), sets.New[string]()
+	for c := range p.state.Claims() {
+		known.Insert(c.ProviderID)
+		if !c.Launched {
+			groups.Insert(c.Group)
+		}
+	}
+	var out []cloudprovider.Instance
+	for _, inst := range instances {
+		if !known.Has(inst.ProviderID) && !groups.Has(inst.Tags["jit-scheduler.io/launch-group"]) && time.Since(inst.LaunchTime) > orphanAge {
+			out = append(out, inst)
+		}
+	}
+	return out
+}

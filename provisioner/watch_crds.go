@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provisioner
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
+)
+
+// missingCRDs names the first watched kind that the API server does not serve, "" when all are there.
+func (p *Provisioner) missingCRDs() string {
+	for _, gvr := range []schema.GroupVersionResource{nodePools, nodeClaims, nodeClasses} {
+		list, err := p.Client.Discovery().ServerResourcesForGroupVersion(gvr.GroupVersion().String())
+		if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }) {
+			return gvr.Resource + "." + gvr.Group
+		}
+	}
+	return ""
+}
+
+// watchCRDs starts the informers of the three kinds and returns all NodeClaims by name, nil when ctx ended first.
+func (p *Provisioner) watchCRDs(ctx context.Context) []*karpv1.NodeClaim {
+	p.crds = dynamicinformer.NewDynamicSharedInformerFactory(p.Dynamic, 0)
+	classes, pools, claims := p.crds.ForResource(nodeClasses), p.crds.ForResource(nodePools), p.crds.ForResource(nodeClaims)
+	var synced []cache.InformerSynced
+	for _, w := range []struct {
+		informer cache.SharedIndexInformer
+		seen     func(any)
+		gone     func(any)
+	}{
+		{classes.Informer(), p.classSeen, p.classGone},
+		{pools.Informer(), p.poolSeen, p.poolGone},
+	} {
+		reg, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: w.seen, UpdateFunc: func(_, o any) { w.seen(o) }, DeleteFunc: w.gone,
+		})
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Watching Karpenter's objects")
+			return nil
+		}
+		synced = append(synced, reg.HasSynced)
+	}
+	informer := claims.Informer()
+	p.crds.Start(ctx.Done())
+	if !cache.WaitForCacheSync(ctx.Done(), append(synced, informer.HasSynced)...) {
+		return nil
+	}
+	all := []*karpv1.NodeClaim{}
+	for _, o := range informer.GetStore().List() {
+		if c, _, err := decode[karpv1.NodeClaim](o); err == nil {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
+	// From here on every change arrives by itself; what was listed arrives once more, which changes nothing.
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: p.claimSeen, UpdateFunc: func(_, o any) { p.claimSeen(o) }, DeleteFunc: p.claimGone,
+	}); err != nil {
+		klog.FromContext(ctx).Error(err, "Watching NodeClaims")
+		return nil
+	}
+	return all
+}
+
+func (p *Provisioner) claimSeen(o any) {
+	claim, _, err := decode[karpv1.NodeClaim](o)
+	if err != nil {
+		klog.Background().Error(err, "Ignoring a NodeClaim")
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.applyLocked(lifecycle.ClaimSeen{Claim: claim})
+	if c, ok := p.state.Claim(claim.Name); ok && c.NeedsRestore && claim.Spec.NodeClassRef != nil {
+		if st := p.classes[claim.Spec.NodeClassRef.Name]; st != nil && st.resolved != nil {
+			p.restoreClaims(st.resolved)
+		}
+	}
+}
+
+func (p *Provisioner) claimGone(o any) {
+	claim, _, err := decode[karpv1.NodeClaim](o)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.applyLocked(lifecycle.ClaimGone{Name: claim.Name})
+	p.changedLocked() // its share of the limits is free
+	p.statusDue(claim.Labels[karpv1.NodePoolLabelKey])
+}
+
+func (p *Provisioner) poolSeen(o any) {
+	pool, unknown, err := decode[karpv1.NodePool](o)
+	if err != nil {
+		klog.Background().Error(err, "Ignoring a NodePool")
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	st := p.pools[pool.Name]
+	if st == nil {
+		st = &poolState{}
+		p.pools[pool.Name] = st
+	}
+	if st.pool == nil || st.pool.Generation != pool.Generation || st.pool.UID != pool.UID {
+		p.changedLocked()
+	}
+	st.pool, st.unknown = pool, unknown
+	p.applyLocked(lifecycle.PoolSeen{Pool: pool})
+	p.statusDue(pool.Name)
+}
+
+func (p *Provisioner) poolGone(o any) {
+	pool, _, err := decode[karpv1.NodePool](o)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pools, pool.Name)
+	p.applyLocked(lifecycle.PoolGone{Name: pool.Name})
+}
+
+func (p *Provisioner) classSeen(o any) {
+	class, unknown, err := decode[awsv1.EC2NodeClass](o)
+	if err != nil {
+		klog.Background().Error(err, "Ignoring an EC2NodeClass")
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	st := p.classes[class.Name]
+	if st == nil {
+		st = &classState{due: make(chan struct{}, 1)}
+		p.classes[class.Name] = st
+		if p.ctx != nil {
+			var ctx context.Context
+			ctx, st.stop = context.WithCancel(p.ctx)
+			go p.resolveClass(ctx, class.Name, st.due)
+		}
+	}
+	fresh := st.class == nil || st.class.Generation != class.Generation || st.class.DeletionTimestamp.IsZero() != class.DeletionTimestamp.IsZero()
+	st.class, st.unknown = class, unknown
+	if fresh {
+		select {
+		case st.due <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (p *Provisioner) classGone(o any) {
+	class, _, err := decode[awsv1.EC2NodeClass](o)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if st := p.classes[class.Name]; st != nil && st.stop != nil {
+		st.stop()
+	}
+	delete(p.classes, class.Name)
+	for name := range p.pools {
+		p.statusDue(name)
+	}
+	p.changedLocked()
+}
