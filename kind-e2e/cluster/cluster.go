@@ -68,8 +68,8 @@ type Cluster struct {
 	binaries binaries.Set
 	// processes in the order of their start.
 	processes []*Process
-	// stopAdmission ends the kubelet admission and waits for its end.
-	stopAdmission func()
+	// stopKubelets ends the kubelets' part in this process and waits for its end.
+	stopKubelets func()
 	// stopMode ends what is not in processes.
 	stopMode func() error
 
@@ -176,8 +176,8 @@ func Owner(dir string) (int, error) { return readPid(filepath.Join(dir, ownerPid
 // Stop ends the cluster's processes and no others. The state stays in Dir.
 func (c *Cluster) Stop() error {
 	c.stopOnce.Do(func() {
-		if c.stopAdmission != nil {
-			c.stopAdmission()
+		if c.stopKubelets != nil {
+			c.stopKubelets()
 		}
 		var errs []error
 		// Clients before servers. Only etcd has anything to finish; the API

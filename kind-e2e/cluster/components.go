@@ -24,7 +24,7 @@ const (
 	UserAdmin             = "admin" // in system:masters
 	UserKwok              = "fake.jit-scheduler.io:kwok"
 	userFrontProxy        = "front-proxy-client"
-	UserKubeletAdmission  = "fake.jit-scheduler.io:kubelet-admission"
+	UserKubelets          = "fake.jit-scheduler.io:kubelets"
 )
 
 // ports of one control plane, all on loopback.

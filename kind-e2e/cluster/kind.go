@@ -48,11 +48,10 @@ nodes:
 // startKind creates a kind cluster with the same audit log, and takes from its
 // control plane what a fake AWS needs.
 func (c *Cluster) startKind(ctx context.Context) error {
-	engine, err := kind.DetectNodeProvider()
+	provider, err := kindProvider()
 	if err != nil {
-		return ErrNoDocker
+		return err
 	}
-	provider := kind.NewProvider(engine)
 	name := "jit-" + c.Name
 	auditDir := filepath.Join(c.Dir, "audit")
 	if err := os.MkdirAll(auditDir, 0o755); err != nil {
@@ -117,9 +116,22 @@ func (c *Cluster) takeKindCA(all []nodes.Node) error {
 // DeleteKind deletes the kind cluster that Start made for name, wherever it was
 // started from.
 func DeleteKind(name, kubeconfig string) error {
+	provider, err := kindProvider()
+	if err != nil {
+		return err
+	}
+	return provider.Delete("jit-"+name, kubeconfig)
+}
+
+// kindProvider returns kind with the container engine that answers.
+func kindProvider() (*kind.Provider, error) {
 	engine, err := kind.DetectNodeProvider()
 	if err != nil {
-		return ErrNoDocker
+		return nil, ErrNoDocker
 	}
-	return kind.NewProvider(engine).Delete("jit-"+name, kubeconfig)
+	provider := kind.NewProvider(engine)
+	if _, err := provider.List(); err != nil {
+		return nil, ErrNoDocker // the command is there, the engine is not
+	}
+	return provider, nil
 }

@@ -37,36 +37,40 @@ const (
 )
 
 const (
-	podsByNode        = "node"
-	admissionWorkers  = 8
-	admissionDeadline = 10 * time.Second
+	podsByNode      = "node"
+	kubeletWorkers  = 8
+	kubeletDeadline = 10 * time.Second
 )
 
-// kubeletAdmission decides about each pod that is bound to a played Node, once.
-// The pods of a node are decided one after the other, oldest first.
-type kubeletAdmission struct {
+// kubelets is what a kubelet does and KWOK does not, or not well: it admits pods
+// (this file), and removes them when they are deleted (kubelet_removal.go). It
+// decides about each pod that is bound to a played Node, once; the pods of a node
+// one after the other, oldest first.
+type kubelets struct {
 	client    kubernetes.Interface
 	informers informers.SharedInformerFactory
 	nodes     corelisters.NodeLister
 	pods      cache.Indexer
 	synced    []cache.InformerSynced
-	queue     workqueue.TypedRateLimitingInterface[string] // of node names
+	arrivals  workqueue.TypedRateLimitingInterface[string] // of node names
+	removals  workqueue.TypedRateLimitingInterface[podKey]
 
 	mu sync.Mutex
 	// decided has the verdicts that the informer may not show yet.
 	decided map[types.UID]verdict
 }
 
-func newKubeletAdmission(client kubernetes.Interface) *kubeletAdmission {
+func newKubelets(client kubernetes.Interface) *kubelets {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	nodes, pods := factory.Core().V1().Nodes(), factory.Core().V1().Pods().Informer()
-	a := &kubeletAdmission{
+	k := &kubelets{
 		client:    client,
 		informers: factory,
 		nodes:     nodes.Lister(),
 		pods:      pods.GetIndexer(),
 		synced:    []cache.InformerSynced{nodes.Informer().HasSynced, pods.HasSynced},
-		queue:     workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
+		arrivals:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
+		removals:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[podKey]()),
 		decided:   map[types.UID]verdict{},
 	}
 	// Adding to an informer that was not started, and an index of a new name,
@@ -75,91 +79,99 @@ func newKubeletAdmission(client kubernetes.Interface) *kubeletAdmission {
 		return []string{obj.(*corev1.Pod).Spec.NodeName}, nil
 	}})
 	_, _ = pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { a.enqueue(obj.(*corev1.Pod)) },
-		UpdateFunc: func(_, obj any) { a.enqueue(obj.(*corev1.Pod)) },
-		DeleteFunc: a.forget,
+		AddFunc:    func(obj any) { k.enqueue(obj.(*corev1.Pod)) },
+		UpdateFunc: func(_, obj any) { k.enqueue(obj.(*corev1.Pod)) },
+		DeleteFunc: k.forget,
 	})
 	_, _ = nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { a.queue.Add(obj.(*corev1.Node).Name) },
+		AddFunc: func(obj any) { k.arrivals.Add(obj.(*corev1.Node).Name) },
 	})
-	return a
+	return k
 }
 
-func (a *kubeletAdmission) enqueue(pod *corev1.Pod) {
-	if pod.Spec.NodeName != "" && isUndecided(pod) {
-		a.queue.Add(pod.Spec.NodeName)
+func (k *kubelets) enqueue(pod *corev1.Pod) {
+	if pod.Spec.NodeName == "" {
+		return
+	}
+	if pod.DeletionTimestamp != nil {
+		k.removals.AddAfter(keyOf(pod), time.Until(removeAt(pod)))
+	} else if isUndecided(pod) {
+		k.arrivals.Add(pod.Spec.NodeName)
 	}
 }
 
-func (a *kubeletAdmission) forget(obj any) {
+func (k *kubelets) forget(obj any) {
 	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = unknown.Obj
 	}
 	if pod, ok := obj.(*corev1.Pod); ok {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.decided, pod.UID)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.decided, pod.UID)
 	}
 }
 
 // run decides until ctx ends.
-func (a *kubeletAdmission) run(ctx context.Context) {
-	a.informers.Start(ctx.Done())
-	defer a.informers.Shutdown()
-	if !cache.WaitForCacheSync(ctx.Done(), a.synced...) {
+func (k *kubelets) run(ctx context.Context) {
+	k.informers.Start(ctx.Done())
+	defer k.informers.Shutdown()
+	if !cache.WaitForCacheSync(ctx.Done(), k.synced...) {
 		return
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	for range admissionWorkers {
+	for range kubeletWorkers {
 		wg.Go(func() {
-			for a.next(ctx) {
+			for next(ctx, k.arrivals, k.admitPods) {
+			}
+		})
+		wg.Go(func() {
+			for next(ctx, k.removals, k.removePod) {
 			}
 		})
 	}
 	<-ctx.Done()
-	a.queue.ShutDown()
+	k.arrivals.ShutDown()
+	k.removals.ShutDown()
 }
 
 // waitSynced returns when every pod and node is known.
-func (a *kubeletAdmission) waitSynced(ctx context.Context) error {
-	if !cache.WaitForCacheSync(ctx.Done(), a.synced...) {
-		return fmt.Errorf("the kubelet admission did not see the cluster: %w", ctx.Err())
+func (k *kubelets) waitSynced(ctx context.Context) error {
+	if !cache.WaitForCacheSync(ctx.Done(), k.synced...) {
+		return fmt.Errorf("the played kubelets did not see the cluster: %w", ctx.Err())
 	}
 	return nil
 }
 
-func (a *kubeletAdmission) next(ctx context.Context) bool {
-	name, stopped := a.queue.Get()
+// next does one thing that is queued, and reports whether more may come.
+func next[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], do func(context.Context, K) error) bool {
+	key, stopped := queue.Get()
 	if stopped {
 		return false
 	}
-	defer a.queue.Done(name)
-	if err := a.admitPods(ctx, name); err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "Admitting pods; will try again", "node", name)
-		a.queue.AddRateLimited(name)
+	defer queue.Done(key)
+	if err := do(ctx, key); err != nil && ctx.Err() == nil {
+		klog.FromContext(ctx).Error(err, "A played kubelet failed; will try again", "key", key)
+		queue.AddRateLimited(key)
 		return true
 	}
-	a.queue.Forget(name)
+	queue.Forget(key)
 	return true
 }
 
 // admitPods decides about every pod of a node that is not decided yet.
-func (a *kubeletAdmission) admitPods(ctx context.Context, nodeName string) error {
-	node, err := a.nodes.Get(nodeName)
-	if apierrors.IsNotFound(err) {
-		return nil // there is no kubelet
+func (k *kubelets) admitPods(ctx context.Context, nodeName string) error {
+	node := k.playedNode(nodeName)
+	if node == nil {
+		return nil
 	}
-	if err != nil || node.Annotations[AnnotationNode] != "fake" {
-		return err
-	}
-	objs, err := a.pods.ByIndex(podsByNode, nodeName)
+	objs, err := k.pods.ByIndex(podsByNode, nodeName)
 	if err != nil {
 		return err
 	}
 	var running, arrived []*corev1.Pod
 	for _, obj := range objs {
-		switch pod := obj.(*corev1.Pod); a.stateOf(pod) {
+		switch pod := obj.(*corev1.Pod); k.stateOf(pod) {
 		case admitted:
 			running = append(running, pod)
 		case undecided:
@@ -169,7 +181,7 @@ func (a *kubeletAdmission) admitPods(ctx context.Context, nodeName string) error
 	slices.SortFunc(arrived, byAge)
 	for _, pod := range arrived {
 		v := admit(node, running, pod)
-		if err := a.write(ctx, pod, v); err != nil {
+		if err := k.write(ctx, pod, v); err != nil {
 			return fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
 		if v.admitted() {
@@ -177,6 +189,15 @@ func (a *kubeletAdmission) admitPods(ctx context.Context, nodeName string) error
 		}
 	}
 	return nil
+}
+
+// playedNode returns nil if the Node is not there, or has a kubelet of its own.
+func (k *kubelets) playedNode(name string) *corev1.Node {
+	node, err := k.nodes.Get(name) // fails only if it is not there
+	if err != nil || node.Annotations[AnnotationNode] != "fake" {
+		return nil
+	}
+	return node
 }
 
 type podState int
@@ -187,16 +208,16 @@ const (
 	over               // rejected or ended
 )
 
-func (a *kubeletAdmission) stateOf(pod *corev1.Pod) podState {
+func (k *kubelets) stateOf(pod *corev1.Pod) podState {
 	if isTerminal(pod) {
 		return over
 	}
 	if !isUndecided(pod) {
 		return admitted
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	v, ok := a.decided[pod.UID]
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v, ok := k.decided[pod.UID]
 	switch {
 	case !ok && pod.DeletionTimestamp != nil:
 		return over // was never started
@@ -228,8 +249,8 @@ func byAge(a, b *corev1.Pod) int {
 }
 
 // write makes the verdict known: to KWOK if the pod may run, else to all.
-func (a *kubeletAdmission) write(ctx context.Context, pod *corev1.Pod, v verdict) error {
-	ctx, cancel := context.WithTimeout(ctx, admissionDeadline)
+func (k *kubelets) write(ctx context.Context, pod *corev1.Pod, v verdict) error {
+	ctx, cancel := context.WithTimeout(ctx, kubeletDeadline)
 	defer cancel()
 	// The UID makes a pod of the same name that came since a conflict.
 	patch := map[string]any{"metadata": map[string]any{"uid": pod.UID}}
@@ -249,7 +270,7 @@ func (a *kubeletAdmission) write(ctx context.Context, pod *corev1.Pod, v verdict
 	if err != nil {
 		return err
 	}
-	_, err = a.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, data,
+	_, err = k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, data,
 		metav1.PatchOptions{}, subresources...)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // the pod has gone
@@ -257,8 +278,8 @@ func (a *kubeletAdmission) write(ctx context.Context, pod *corev1.Pod, v verdict
 	if err != nil {
 		return err
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.decided[pod.UID] = v
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.decided[pod.UID] = v
 	return nil
 }

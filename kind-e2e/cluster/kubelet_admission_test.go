@@ -31,6 +31,17 @@ func numbered(second int, requests corev1.ResourceList, change func(*corev1.Pod)
 
 func annotated(p *corev1.Pod) { p.Annotations = map[string]string{AnnotationAdmitted: "true"} }
 
+// stopping makes a running pod one that is being deleted, with the rest of its
+// grace period.
+func stopping(grace time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		annotated(p)
+		// The time in a synctest bubble, where the tests run.
+		at := metav1.NewTime(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(grace))
+		p.DeletionTimestamp = &at
+	}
+}
+
 // outcome is what can be seen of a pod: "admitted", its reason, or "".
 func outcome(p *corev1.Pod) string {
 	switch {
@@ -43,7 +54,7 @@ func outcome(p *corev1.Pod) string {
 	}
 }
 
-func TestKubeletAdmission(t *testing.T) {
+func TestKubelets(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		objects []runtime.Object
@@ -67,14 +78,25 @@ func TestKubeletAdmission(t *testing.T) {
 			},
 			want: map[string]string{"p1": "OutOfcpu", "p2": "admitted"},
 		},
+		"deleted pods go, those that ignore SIGTERM later": {
+			objects: []runtime.Object{
+				playedNode(nil), numbered(1, nil, stopping(0)), numbered(2, nil, stopping(0)), numbered(3, nil, stopping(time.Second)),
+				numbered(4, nil, func(p *corev1.Pod) { stopping(time.Minute)(p); p.Annotations[AnnotationIgnoresSIGTERM] = "" }),
+				numbered(5, nil, func(p *corev1.Pod) { stopping(time.Second)(p); p.Annotations[AnnotationIgnoresSIGTERM] = "" }),
+			},
+			want: map[string]string{"p4": "admitted"},
+		},
+		"deleted pods of another kubelet stay": {
+			objects: []runtime.Object{
+				playedNode(func(n *corev1.Node) { n.Annotations = nil }), numbered(1, nil, stopping(0)),
+			},
+			want: map[string]string{"p1": "admitted"},
+		},
 		"one that ended has none, one that is stopping has": {
 			objects: []runtime.Object{
 				playedNode(nil),
 				numbered(1, list("cpu", "3"), func(p *corev1.Pod) { annotated(p); p.Status.Phase = corev1.PodSucceeded }),
-				numbered(2, list("cpu", "2"), func(p *corev1.Pod) {
-					annotated(p)
-					p.DeletionTimestamp, p.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/slow"}
-				}),
+				numbered(2, list("cpu", "2"), func(p *corev1.Pod) { stopping(time.Minute)(p); p.Annotations[AnnotationIgnoresSIGTERM] = "" }),
 				numbered(3, list("cpu", "2"), nil),
 				numbered(4, list("cpu", "1"), nil),
 			},
@@ -125,7 +147,7 @@ func TestKubeletAdmission(t *testing.T) {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					newKubeletAdmission(client).run(ctx)
+					newKubelets(client).run(ctx)
 				}()
 				settle()
 				if tc.later != nil {

@@ -22,8 +22,8 @@ var kwokConfig []byte
 //go:embed kwok-rbac.yaml
 var kwokRBAC []byte
 
-// startKubelets starts what plays the kubelets: the admission in this process,
-// and KWOK.
+// startKubelets starts what plays the kubelets: the part in this process, and
+// KWOK.
 func (c *Cluster) startKubelets(ctx context.Context) error {
 	if err := c.Apply(ctx, kwokRBAC); err != nil {
 		return fmt.Errorf("granting KWOK its rights: %w", err)
@@ -31,7 +31,7 @@ func (c *Cluster) startKubelets(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(c.Dir, "kwok.yaml"), kwokConfig, 0o644); err != nil {
 		return err
 	}
-	kubeconfig, err := c.UserKubeconfig(UserKubeletAdmission)
+	kubeconfig, err := c.UserKubeconfig(UserKubelets)
 	if err != nil {
 		return err
 	}
@@ -44,12 +44,12 @@ func (c *Cluster) startKubelets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	admission := newKubeletAdmission(client)
+	played := newKubelets(client)
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	wg.Go(func() { admission.run(running) })
-	c.stopAdmission = func() { cancel(); wg.Wait() }
-	if err := admission.waitSynced(ctx); err != nil {
+	wg.Go(func() { played.run(running) })
+	c.stopKubelets = func() { cancel(); wg.Wait() }
+	if err := played.waitSynced(ctx); err != nil {
 		return err
 	}
 	return c.startKwok(ctx)

@@ -63,6 +63,14 @@ func StartProcess(spec ProcessSpec) (*Process, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+			// Before Wait: a process that was waited for has no state to read.
+			if err = writePid(p.pidPath, p.pid); err != nil {
+				_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+				_ = cmd.Wait()
+			}
+		}
 		started <- err
 		if err != nil {
 			return
@@ -72,11 +80,6 @@ func StartProcess(spec ProcessSpec) (*Process, error) {
 		close(p.done)
 	}()
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
-	}
-	p.pid = cmd.Process.Pid
-	if err := writePid(p.pidPath, p.pid); err != nil {
-		_ = p.Kill()
 		return nil, fmt.Errorf("starting %s: %w", spec.Name, err)
 	}
 	return p, nil
