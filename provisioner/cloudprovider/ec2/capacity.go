@@ -14,6 +14,7 @@ import (
 )
 
 const (
+	kibibyte = int64(1) << 10
 	mebibyte = int64(1) << 20
 	gibibyte = int64(1) << 30
 
@@ -210,6 +211,7 @@ func quantity(name v1.ResourceName, amount int64) resource.Quantity {
 	case v1.ResourceCPU:
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
 	case v1.ResourceMemory, v1.ResourceEphemeralStorage:
+		amount -= amount % kibibyte // a node tells whole KiB
 		return *resource.NewQuantity(amount, resource.BinarySI)
 	}
 	return *resource.NewQuantity(amount, resource.DecimalSI)

@@ -14,7 +14,7 @@ import (
 
 const (
 	// A launch template that was just created may be invisible to CreateFleet for a moment.
-	templateTries = 5
+	templateTries = 7
 	templatePause = 250 * time.Millisecond // doubled with every try
 )
 
