@@ -29,6 +29,15 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
+func poolOf(t *testing.T, certPEM []byte) *x509.CertPool {
+	t.Helper()
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(certPEM) {
+		t.Fatal("no certificate in PEM")
+	}
+	return pool
+}
+
 func TestClientCertificateNamesUserAndGroups(t *testing.T) {
 	t.Parallel()
 	ca := testAuthority(t, "client-ca")
