@@ -31,7 +31,7 @@ func (c *Call) clientToken() string {
 }
 
 // readOnlyActions are the prefixes of AWS actions that change nothing.
-var readOnlyActions = []string{"Describe", "Get", "List", "Assume", "Head"}
+var readOnlyActions = []string{"Assume", "Describe", "Get", "Head", "List", "Receive"}
 
 // mutating reports whether the call was meant to change something.
 func (c *Call) mutating() bool {

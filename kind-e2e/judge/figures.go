@@ -11,15 +11,20 @@ import (
 // were first seen before their node was Ready; DaemonSet pods are left out. The
 // rest is of the whole cluster.
 type Figures struct {
-	Pods      []*PodTimes `json:"pods"`
-	Nominated int         `json:"nominated"` // selected pods that had a nominated node before they were bound
-	Binding   Binding     `json:"binding"`   // of the selected pods
+	Pods    []*PodTimes `json:"pods"`
+	Binding Binding     `json:"binding"` // of the selected pods
+	// Nominated counts selected pods that had a nominated node before they were
+	// bound, NominatedBeforeNode those that had it before their Node existed.
+	Nominated           int `json:"nominated"`
+	NominatedBeforeNode int `json:"nominatedBeforeNode"`
 
 	// FleetAfterPod is (CreateFleet at the endpoint − pod's first appearance) of
 	// pods that are alone on their claim, without the run's first launch, which
 	// stands apart because there is no launch template yet.
 	FleetAfterPod      Dist          `json:"fleetAfterPod"`
 	FirstFleetAfterPod time.Duration `json:"firstFleetAfterPodNs,omitempty"`
+	// NominatedAfterPod is (nominated node written − pod's first appearance).
+	NominatedAfterPod Dist `json:"nominatedAfterPod"`
 	// ClaimAfterPod is (NodeClaim's − pod's first appearance), of the first pod of each claim.
 	ClaimAfterPod Dist `json:"claimAfterPod"`
 	// BoundAfterReady is (bound − node Ready).
@@ -30,7 +35,7 @@ type Figures struct {
 	Claims          int            `json:"claims"`    // ever
 	Instances       int            `json:"instances"` // ever
 	InstanceTypes   map[string]int `json:"instanceTypes"`
-	Calls           map[string]int `json:"calls"` // AWS calls by action, dry runs as "Action (dry run)"
+	Calls           map[string]int `json:"calls"` // AWS calls by action; "Action (dry run)", "Action (error code)"
 	PeakUSDPerHour  float64        `json:"peakUSDPerHour"`
 	TotalUSD        float64        `json:"totalUSD"`
 	PeakVCPUs       float64        `json:"peakVCPUs"` // of the instances
@@ -70,8 +75,11 @@ func (s *State) Figures(end time.Time, sel PodSelector) Figures {
 	}
 	for _, call := range s.calls {
 		action := call.Action
-		if call.DryRun {
+		switch {
+		case call.DryRun:
 			action += " (dry run)"
+		case call.Code != "":
+			action += " (" + call.Code + ")"
 		}
 		f.Calls[action]++
 	}
@@ -89,14 +97,20 @@ func (f *Figures) latencies(firstFleet time.Time) {
 			onClaim[pod.NodeClaim]++
 		}
 	}
-	var fleet, claim, afterReady, afterPod []time.Duration
+	var fleet, nominated, claim, afterReady, afterPod []time.Duration
 	claimed := map[string]bool{}
 	for _, pod := range f.Pods {
 		if !pod.Nominated.IsZero() && (pod.Bound.IsZero() || pod.Nominated.Before(pod.Bound)) {
 			f.Nominated++
 		}
+		if pod.BeforeNode {
+			f.NominatedBeforeNode++
+		}
 		if pod.listed || pod.daemonSet {
 			continue
+		}
+		if !pod.Nominated.IsZero() {
+			nominated = append(nominated, pod.Nominated.Sub(pod.FirstSeen))
 		}
 		if pod.waited() && !pod.Bound.IsZero() {
 			afterReady = append(afterReady, pod.Bound.Sub(pod.NodeReady))
@@ -115,7 +129,7 @@ func (f *Figures) latencies(firstFleet time.Time) {
 			fleet = append(fleet, pod.CreateFleet.Sub(pod.FirstSeen))
 		}
 	}
-	f.FleetAfterPod, f.ClaimAfterPod = newDist(fleet), newDist(claim)
+	f.FleetAfterPod, f.NominatedAfterPod, f.ClaimAfterPod = newDist(fleet), newDist(nominated), newDist(claim)
 	f.BoundAfterReady, f.BoundAfterPod = newDist(afterReady), newDist(afterPod)
 }
 

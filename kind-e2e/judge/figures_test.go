@@ -80,9 +80,15 @@ func TestFirstLaunchStandsApart(t *testing.T) {
 func TestNominatedFirst(t *testing.T) {
 	t.Parallel()
 	s := newScenario()
-	s.pod(pod("a")).pod(pod("a", nominated("x"))).pod(pod("a", on("n1"))).pod(pod("b")).pod(pod("b", on("n1"), nominated("x")))
-	if f := s.Figures(s.now, PodSelector{}); f.Nominated != 1 {
-		t.Errorf("%d pods nominated first, want 1", f.Nominated)
+	s.pod(pod("early")).pod(pod("early", nominated("x"))).pod(pod("late")).pod(pod("never"))
+	s.node(node("n1"))
+	s.pod(pod("late", nominated("x")))
+	s.pod(pod("early", on("n1"))).pod(pod("late", on("n1"))).pod(pod("never", on("n1")))
+	s.pod(pod("waits")).pod(pod("waits", nominated("y")))
+	f := s.Figures(s.now, PodSelector{})
+	if f.Nominated != 3 || f.NominatedBeforeNode != 2 || f.NominatedAfterPod.Min != time.Second {
+		t.Errorf("%d pods nominated, %d before their Node, the first after %v; want 3, 2, 1 s",
+			f.Nominated, f.NominatedBeforeNode, f.NominatedAfterPod.Min)
 	}
 }
 
@@ -179,7 +185,7 @@ func TestReportTexts(t *testing.T) {
 	}
 	for _, want := range []string{
 		"pods of jit-scheduler", "2: 2 × m5.xlarge", "$0.3840/h, 8 vCPU", "median 3s, max 3s, of 1",
-		"bound b", "12 ms", "met", "FAILED", "not judged: leader: one replica",
+		"bound b", "12 ms", "met", "FAILED", "not judged: leader: one replica", "not judged: limits: no limits given",
 		"pod-lost", "default/lost", "FAIL: 2 violations of 2 invariants",
 	} {
 		if !strings.Contains(text.String(), want) {

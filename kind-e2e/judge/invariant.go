@@ -121,6 +121,29 @@ func (r *Rules) validate() error {
 	return nil
 }
 
+// notJudged are the invariants about which a pass says nothing, and why: those
+// that the case skips, and those that nothing was given for.
+func (s *State) notJudged(rules Rules) map[string]string {
+	reasons := map[string]string{}
+	if !s.fakeSeen {
+		reasons["one-instance-per-claim"] = "no fake AWS endpoint"
+	}
+	if !rules.WantNothingLeft {
+		reasons["leftovers"] = "the case leaves things"
+	}
+	if len(rules.Limits) == 0 {
+		reasons["limits"] = "no limits given"
+	}
+	if len(rules.Replicas) == 0 {
+		reasons["leader"] = "no replicas given"
+	}
+	if len(s.metrics) == 0 {
+		reasons["flush-metric"] = "no metrics given"
+	}
+	maps.Copy(reasons, rules.Skip)
+	return reasons
+}
+
 // Check judges everything that was observed, as of end, by the time it happened.
 func (s *State) Check(end time.Time, rules Rules) []Violation {
 	if rules.ReasonMaxAge == 0 {

@@ -25,23 +25,29 @@ type PodTimes struct {
 	ClaimSeen   time.Time `json:"claimSeen,omitzero"`
 	CreateFleet time.Time `json:"createFleet,omitzero"` // first call for the claim's instance
 	Node        string    `json:"node,omitempty"`
+	NodeSeen    time.Time `json:"nodeSeen,omitzero"` // the Node object appeared
 	NodeReady   time.Time `json:"nodeReady,omitzero"`
 	Bound       time.Time `json:"bound,omitzero"`
 	Deleted     time.Time `json:"deleted,omitzero"`
 
-	listed    bool // was there before the judge
-	daemonSet bool
+	// BeforeNode means that the pod was nominated before the Node object that it
+	// was bound to existed, or that it is nominated and not bound yet.
+	BeforeNode bool `json:"nominatedBeforeNode,omitempty"`
+
+	listed            bool // was there before the judge
+	daemonSet         bool
+	nominatedRevision uint64
 }
 
 // podTimes are the lives of the selected pods in order of appearance.
 func (s *State) podTimes(l *links, sel PodSelector) []*PodTimes {
 	lives := map[types.UID]*PodTimes{}
-	readyAt := map[string]time.Time{}
+	nodes := map[string]*nodeLife{}
 	var order []*PodTimes
 	for i := range s.journal {
 		o := &s.journal[i]
-		if o.Node != nil && o.Op != Deleted && ready(o.Node) && readyAt[o.Node.Name].IsZero() {
-			readyAt[o.Node.Name] = o.Time
+		if o.Node != nil && o.Op != Deleted {
+			seeNode(nodes, o)
 		}
 		if o.Pod == nil || !sel.Matches(o.Pod) {
 			continue
@@ -59,7 +65,12 @@ func (s *State) podTimes(l *links, sel PodSelector) []*PodTimes {
 	}
 	fleets := s.fleetTimes(l)
 	for _, life := range order {
-		life.NodeReady = readyAt[life.Node]
+		if node := nodes[life.Node]; node != nil {
+			life.NodeSeen, life.NodeReady = node.seen, node.ready
+			life.BeforeNode = !life.Nominated.IsZero() && life.nominatedRevision < node.revision
+		} else {
+			life.BeforeNode = !life.Nominated.IsZero() && life.Node == ""
+		}
 		life.NodeClaim = l.claimOfNode[life.Node]
 		if claim, ok := l.claims[life.NominatedNode]; ok && life.Node == "" {
 			life.NodeClaim = claim.first.Name
@@ -71,9 +82,26 @@ func (s *State) podTimes(l *links, sel PodSelector) []*PodTimes {
 	return order
 }
 
+// nodeLife is when a node of a name first appeared and first was Ready.
+type nodeLife struct {
+	seen, ready time.Time
+	revision    uint64
+}
+
+func seeNode(nodes map[string]*nodeLife, o *Observation) {
+	life := nodes[o.Node.Name]
+	if life == nil {
+		life = &nodeLife{seen: o.Time, revision: o.revision}
+		nodes[o.Node.Name] = life
+	}
+	if life.ready.IsZero() && ready(o.Node) {
+		life.ready = o.Time
+	}
+}
+
 func (p *PodTimes) see(o *Observation) {
 	if name := o.Pod.Status.NominatedNodeName; name != "" && p.Nominated.IsZero() {
-		p.Nominated, p.NominatedNode = o.Time, name
+		p.Nominated, p.NominatedNode, p.nominatedRevision = o.Time, name, o.revision
 	}
 	if name := o.Pod.Spec.NodeName; name != "" && p.Bound.IsZero() {
 		p.Bound, p.Node = o.Time, name

@@ -20,8 +20,8 @@ type Report struct {
 	SchedulerName string            `json:"schedulerName"`
 	Time          time.Time         `json:"time"`
 	Observations  int               `json:"observations"`
-	Judged        []string          `json:"judged"` // names of the invariants
-	Skipped       map[string]string `json:"skipped,omitempty"`
+	Judged        []string          `json:"judged"`              // names of the invariants
+	NotJudged     map[string]string `json:"notJudged,omitempty"` // name → why not
 	Violations    []Violation       `json:"violations"`
 	Goals         []Goal            `json:"goals,omitempty"`
 	Figures       Figures           `json:"figures"`
@@ -55,13 +55,13 @@ func newReport(s *State, end time.Time, rules Rules, goals []Goal) *Report {
 		SchedulerName: s.schedulerName,
 		Time:          end,
 		Observations:  len(s.journal),
-		Skipped:       rules.Skip,
+		NotJudged:     s.notJudged(rules),
 		Violations:    s.Check(end, rules),
 		Goals:         slices.Clone(goals),
 		Figures:       s.Figures(end, PodSelector{SchedulerName: s.schedulerName}),
 	}
 	for name := range invariants {
-		if _, skipped := rules.Skip[name]; !skipped {
+		if _, not := report.NotJudged[name]; !not {
 			report.Judged = append(report.Judged, name)
 		}
 	}
@@ -106,7 +106,8 @@ func (r *Report) Print(w io.Writer) error {
 func (r *Report) printFigures(w io.Writer) {
 	f := &r.Figures
 	row := func(name, format string, args ...any) { fmt.Fprintf(w, name+"\t"+format+"\n", args...) }
-	row("pods of "+r.SchedulerName, "%d, bound %d, nominated first %d", f.Binding.Pods, f.Binding.Bound, f.Nominated)
+	row("pods of "+r.SchedulerName, "%d, bound %d (%.4g/s), nominated %d, before the Node existed %d",
+		f.Binding.Pods, f.Binding.Bound, f.Binding.PodsPerSecond, f.Nominated, f.NominatedBeforeNode)
 	row("NodeClaims", "%d", f.Claims)
 	row("instances", "%d: %s", f.Instances, countText(f.InstanceTypes))
 	row("peak", "$%.4f/h, %.4g vCPU", f.PeakUSDPerHour, f.PeakVCPUs)
@@ -115,6 +116,7 @@ func (r *Report) printFigures(w io.Writer) {
 		row("pod → CreateFleet, first", "%s", round(f.FirstFleetAfterPod))
 	}
 	row("pod → CreateFleet, lone pods", "%s", f.FleetAfterPod)
+	row("pod → nominated", "%s", f.NominatedAfterPod)
 	row("pod → NodeClaim", "%s", f.ClaimAfterPod)
 	row("node Ready → bound", "%s", f.BoundAfterReady)
 	row("pod → bound, new nodes", "%s", f.BoundAfterPod)
@@ -151,8 +153,11 @@ func (r *Report) printGoals(w io.Writer) {
 const mostViolations = 10
 
 func (r *Report) printVerdict(w io.Writer) {
-	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
-		fmt.Fprintf(w, "\nnot judged: %s: %s", name, r.Skipped[name])
+	for _, name := range slices.Sorted(maps.Keys(r.NotJudged)) {
+		fmt.Fprintf(w, "\nnot judged: %s: %s", name, r.NotJudged[name])
+	}
+	if len(r.NotJudged) > 0 {
+		fmt.Fprintln(w)
 	}
 	if r.Passed() {
 		fmt.Fprintf(w, "\nPASS: %d invariants hold over %d observations\n", len(r.Judged), r.Observations)

@@ -18,6 +18,7 @@ type State struct {
 	lastRevision uint64
 	live         *world // by order of arrival, for View
 
+	fakeSeen        bool // whether there is a fake at all
 	calls           []Call
 	instances       map[string]Instance // by id, as last seen
 	launchTemplates []LaunchTemplate
@@ -104,6 +105,7 @@ func (s *State) lastCall() int64 {
 // ObserveInstances takes the fake's instances as they are now. An instance that
 // is no longer listed is remembered.
 func (s *State) ObserveInstances(instances []Instance) {
+	s.fakeSeen = true
 	for _, instance := range instances {
 		if old, ok := s.instances[instance.ID]; ok {
 			tags := maps.Clone(old.Tags)
