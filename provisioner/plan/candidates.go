@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
 )
@@ -94,10 +96,10 @@ func (p *planner) candidatesOf(pl *pool, t *cloudprovider.InstanceType, variants
 			continue
 		}
 		for v, custom := range variants {
-			labels := p.labelsOf(pl, t, o, custom)
-			if !pl.requirements.Matches(labels) {
+			if !pl.requirements.MatchesFunc(func(key string) (string, bool) { return labelOf(key, pl, t, o, custom) }) {
 				continue
 			}
+			labels := labelsOf(pl, t, o, custom)
 			name := strings.Join([]string{pl.name, t.Name, o.Zone, o.CapacityType, strconv.Itoa(v)}, ".")
 			p.cands = append(p.cands, &candidate{name: name, pool: pl, typ: t, offering: o, variant: v,
 				price: nanoUSD(o.Price), free: slices.Clone(free), use: use, node: nodeOf(name, pl, t, labels)})
@@ -105,8 +107,28 @@ func (p *planner) candidatesOf(pl *pool, t *cloudprovider.InstanceType, variants
 	}
 }
 
+// labelOf is one of labelsOf, as far as NodePools can ask for it.
+func labelOf(key string, pl *pool, t *cloudprovider.InstanceType, o cloudprovider.Offering, custom map[string]string) (string, bool) {
+	switch key {
+	case v1.LabelTopologyZone, ebsZoneLabel:
+		return o.Zone, true
+	case karpv1.CapacityTypeLabelKey:
+		return o.CapacityType, true
+	case awsv1.LabelTopologyZoneID:
+		return o.ZoneID, o.ZoneID != ""
+	}
+	if v, ok := t.Labels[key]; ok {
+		return v, true
+	}
+	if v, ok := pl.labels[key]; ok {
+		return v, true
+	}
+	v, ok := custom[key]
+	return v, ok
+}
+
 // labelsOf are the labels that the machine's Node will carry, hostname excepted.
-func (p *planner) labelsOf(pl *pool, t *cloudprovider.InstanceType, o cloudprovider.Offering, custom map[string]string) map[string]string {
+func labelsOf(pl *pool, t *cloudprovider.InstanceType, o cloudprovider.Offering, custom map[string]string) map[string]string {
 	labels := make(map[string]string, len(t.Labels)+len(pl.labels)+len(custom)+8)
 	maps.Copy(labels, custom)
 	maps.Copy(labels, pl.labels)
@@ -114,7 +136,7 @@ func (p *planner) labelsOf(pl *pool, t *cloudprovider.InstanceType, o cloudprovi
 	labels[v1.LabelTopologyZone] = o.Zone
 	labels[karpv1.CapacityTypeLabelKey] = o.CapacityType
 	if o.ZoneID != "" {
-		maps.Copy(labels, o.Labels())
+		labels[awsv1.LabelTopologyZoneID] = o.ZoneID
 	}
 	labels[ebsZoneLabel] = o.Zone
 	labels[karpv1.NodeRegisteredLabelKey] = "true"
@@ -122,10 +144,13 @@ func (p *planner) labelsOf(pl *pool, t *cloudprovider.InstanceType, o cloudprovi
 	return labels
 }
 
+// plannedAnnotations is shared by all candidates and never written.
+var plannedAnnotations = map[string]string{plannedAnnotation: "true"}
+
 func nodeOf(name string, pl *pool, t *cloudprovider.InstanceType, labels map[string]string) *v1.Node {
 	labels[v1.LabelHostname] = name
 	return &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{plannedAnnotation: "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: plannedAnnotations},
 		Spec:       v1.NodeSpec{Taints: pl.NodePool.Spec.Template.Spec.Taints},
 		Status:     v1.NodeStatus{Capacity: t.Capacity, Allocatable: t.Allocatable},
 	}
@@ -167,7 +192,7 @@ func (p *planner) ask(c *class) {
 		}
 	}
 	if len(names) > 0 {
-		for i, v := range p.f.Fit(c.rest[0], names) {
+		for i, v := range p.f.Fit(c.Pods[0], names) {
 			c.verdicts[at[i]] = v
 			if v.Terminal && c.terminal == "" {
 				c.terminal = v.Reason

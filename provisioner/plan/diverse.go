@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 )
 
 // diversity names candidates whose node could be any other of the group: the options of one NodeClaim.
@@ -55,54 +57,79 @@ func (p *planner) capDiversity(c *class) {
 // diverse cuts candidates (cheapest first) to MaxTypes instance types, cheapest first but for those that minValues
 // needs, and says whether minValues are met.
 func (p *planner) diverse(pl *pool, cands []*candidate) ([]*candidate, bool) {
-	seen := map[string]map[string]bool{}
-	for key := range pl.minValues {
-		seen[key] = map[string]bool{}
-	}
-	missing := func() int {
-		n := 0
-		for key, least := range pl.minValues {
-			n += max(0, least-len(seen[key]))
+	m := newMix(pl, cands)
+	for _, cand := range cands {
+		if m.missing() == 0 || len(m.types) >= p.s.MaxTypes {
+			break
 		}
-		return n
+		if !m.types[cand.typ] && m.adds(cand) {
+			m.choose(cand.typ)
+		}
 	}
-	chosen := map[string]bool{}
-	choose := func(name string) {
-		chosen[name] = true
-		for _, cand := range cands {
-			if cand.typ.Name == name {
-				for key := range seen {
-					if v, ok := cand.node.Labels[key]; ok {
-						seen[key][v] = true
-					}
-				}
+	for _, cand := range cands {
+		if len(m.types) >= p.s.MaxTypes {
+			break
+		}
+		m.choose(cand.typ)
+	}
+	out := make([]*candidate, 0, len(cands))
+	for _, cand := range cands {
+		if m.types[cand.typ] {
+			out = append(out, cand)
+		}
+	}
+	return out, m.missing() == 0
+}
+
+// mix is a choice of types, with the values that they have for the keys of minValues.
+type mix struct {
+	pool  *pool
+	cands []*candidate
+	types map[*cloudprovider.InstanceType]bool
+	seen  map[string]map[string]bool
+}
+
+func newMix(pl *pool, cands []*candidate) *mix {
+	m := &mix{pool: pl, cands: cands, types: map[*cloudprovider.InstanceType]bool{}, seen: map[string]map[string]bool{}}
+	for key := range pl.minValues {
+		m.seen[key] = map[string]bool{}
+	}
+	return m
+}
+
+// missing is how many values are wanted still.
+func (m *mix) missing() int {
+	n := 0
+	for key, least := range m.pool.minValues {
+		n += max(0, least-len(m.seen[key]))
+	}
+	return n
+}
+
+func (m *mix) choose(t *cloudprovider.InstanceType) {
+	if m.types[t] {
+		return
+	}
+	m.types[t] = true
+	if len(m.seen) == 0 {
+		return
+	}
+	for _, cand := range m.cands {
+		if cand.typ != t {
+			continue
+		}
+		for key, values := range m.seen {
+			if v, ok := cand.node.Labels[key]; ok {
+				values[v] = true
 			}
 		}
 	}
-	for _, cand := range cands {
-		if missing() == 0 || len(chosen) >= p.s.MaxTypes {
-			break
-		}
-		if !chosen[cand.typ.Name] && adds(pl, seen, cand) {
-			choose(cand.typ.Name)
-		}
-	}
-	for _, cand := range cands {
-		if len(chosen) >= p.s.MaxTypes {
-			break
-		}
-		if !chosen[cand.typ.Name] {
-			choose(cand.typ.Name)
-		}
-	}
-	ok := missing() == 0
-	return slices.DeleteFunc(slices.Clone(cands), func(cand *candidate) bool { return !chosen[cand.typ.Name] }), ok
 }
 
 // adds says whether the candidate has a new value for a key that still needs some.
-func adds(pl *pool, seen map[string]map[string]bool, cand *candidate) bool {
-	for key, least := range pl.minValues {
-		if v, ok := cand.node.Labels[key]; ok && len(seen[key]) < least && !seen[key][v] {
+func (m *mix) adds(cand *candidate) bool {
+	for key, least := range m.pool.minValues {
+		if v, ok := cand.node.Labels[key]; ok && len(m.seen[key]) < least && !m.seen[key][v] {
 			return true
 		}
 	}

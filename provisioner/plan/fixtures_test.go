@@ -144,3 +144,14 @@ func shapesOf(r Result) []string {
 	}
 	return out
 }
+
+// spreadOver adds a hard spread constraint over the pod's own label.
+func spreadOver(key string, skew int32) func(*v1.Pod) {
+	return func(p *v1.Pod) {
+		p.Labels = map[string]string{"app": "x"}
+		p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, v1.TopologySpreadConstraint{
+			MaxSkew: skew, TopologyKey: key, WhenUnsatisfiable: v1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}},
+		})
+	}
+}

@@ -21,7 +21,7 @@ func (p *planner) join(c *class) {
 	if len(names) == 0 || len(c.rest) == 0 {
 		return
 	}
-	for i, v := range p.f.Fit(c.rest[0], names) {
+	for i, v := range p.f.Fit(c.Pods[0], names) {
 		if v.Terminal && c.terminal == "" {
 			c.terminal = v.Reason
 		}
@@ -208,7 +208,7 @@ func (p *planner) joinOne(c *class) bool {
 	if len(names) == 0 {
 		return false
 	}
-	for i, v := range p.f.Fit(c.rest[0], names) {
+	for i, v := range p.f.Fit(c.Pods[0], names) {
 		if v.Terminal && c.terminal == "" {
 			c.terminal = v.Reason
 		}
@@ -296,7 +296,7 @@ func (p *planner) allowed(c *class, domains []domain) []domain {
 		return nil
 	}
 	fits := make([][]bool, len(domains))
-	for i, v := range p.f.Fit(c.rest[0], names) {
+	for i, v := range p.f.Fit(c.Pods[0], names) {
 		if v.Terminal && c.terminal == "" {
 			c.terminal = v.Reason
 		}
@@ -362,7 +362,7 @@ func (p *planner) sizeFor(c *class, d domain, domains int) *candidate {
 			return nil
 		}
 		cand := p.cands[it.id]
-		if v := p.f.Fit(c.rest[0], []string{cand.name})[0]; v.Fits {
+		if v := p.f.Fit(c.Pods[0], []string{cand.name})[0]; v.Fits {
 			return cand
 		}
 		items = slices.DeleteFunc(items, func(o item) bool { return o.id == it.id })

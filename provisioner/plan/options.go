@@ -27,9 +27,9 @@ func (p *planner) result() Result {
 	}
 	groups := map[string]int{}
 	for _, same := range p.alike() {
-		options := p.options(same)
+		options, ok := p.options(same)
 		for _, n := range same.nodes {
-			if _, ok := p.diverse(n.chosen.pool, options); !ok || len(options) == 0 {
+			if !ok {
 				r.Unplaced = append(r.Unplaced, undiverse(n)...)
 				continue
 			}
@@ -61,11 +61,17 @@ type alike struct {
 func (p *planner) alike() []*alike {
 	var out []*alike
 	index := map[string]*alike{}
+	held := map[string][]*candidate{} // by chosen machine and load
 	for _, n := range p.nodes {
 		if n.chosen == nil || len(n.loads) == 0 {
 			continue
 		}
-		cands := p.holding(n, nil, 0)
+		load := string(p.loadKey(n))
+		cands, ok := held[load]
+		if !ok {
+			cands = p.holding(n, nil, 0)
+			held[load] = cands
+		}
 		key := binary.AppendUvarint(nil, uint64(n.chosen.index))
 		for _, c := range cands {
 			key = binary.AppendUvarint(key, uint64(c.index))
@@ -79,6 +85,18 @@ func (p *planner) alike() []*alike {
 		a.nodes = append(a.nodes, n)
 	}
 	return out
+}
+
+// loadKey is equal for nodes of the same machine with the same numbers of pods of the same classes.
+func (p *planner) loadKey(n *node) []byte {
+	key := binary.AppendUvarint(nil, uint64(n.chosen.index))
+	for i, c := range p.classes {
+		if k := n.count(c); k > 0 {
+			key = binary.AppendUvarint(key, uint64(i))
+			key = binary.AppendUvarint(key, uint64(k))
+		}
+	}
+	return key
 }
 
 // holding are the candidates, cheapest first, that could stand in for the node with its pods and count more of extra.
@@ -136,13 +154,12 @@ func (c *class) passed(cand *candidate) bool {
 }
 
 // options are the candidates that each of the alike nodes lists. Under limits all of them count as the largest that
-// they list, so options too large for what is left are dropped.
-func (p *planner) options(a *alike) []*candidate {
+// they list, so options too large for what is left are dropped. false if the rest does not meet minValues.
+func (p *planner) options(a *alike) ([]*candidate, bool) {
 	pl := a.nodes[0].chosen.pool
 	size := int64(len(a.nodes))
 	if len(pl.limits) == 0 {
-		out, _ := p.diverse(pl, a.cands)
-		return out
+		return p.diverse(pl, a.cands)
 	}
 	pl.take(a.nodes[0].chosen.use, -size)
 	most := make([]int64, len(pl.limits))
@@ -166,8 +183,8 @@ func (p *planner) options(a *alike) []*candidate {
 		types[cand.typ.Name] = true
 		out = append(out, cand)
 	}
-	out, _ = p.diverse(pl, out)
-	return out
+	out, ok := p.diverse(pl, out)
+	return out, ok && len(out) > 0
 }
 
 func (n *node) pods() []*v1.Pod {

@@ -61,7 +61,8 @@ type Fitter interface {
 	// placed for every later answer), at most limit.
 	Ready(class *Class, limit int) int
 	// Fit says for each named node (planned, opened or candidate) whether one more pod like this passes all
-	// filters there. len(result) == len(nodes).
+	// filters there. len(result) == len(nodes). Plan asks with the first pod of a class for all of them, also after
+	// that pod was placed.
 	Fit(pod *v1.Pod, nodes []string) []Verdict
 	// Place counts the pods as assumed on the node in every later answer.
 	Place(node string, pods ...*v1.Pod)
@@ -69,7 +70,8 @@ type Fitter interface {
 	// count as existing. Names must not collide with planned nodes. The result lists, per node, which of its
 	// daemons will run there and are now counted on it (requests and host ports).
 	Candidates(nodes []Candidate) [][]*v1.Pod
-	// Open makes one candidate permanent for this plan, under its new name (also its hostname label).
+	// Open makes a copy of a candidate permanent for this plan, under its new name (also its hostname label). The
+	// candidate itself stays on offer, empty: opening it again makes another node.
 	Open(candidate, name string)
 }
 

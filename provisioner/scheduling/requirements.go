@@ -111,6 +111,16 @@ func (rs Requirements) Matches(labels map[string]string) bool {
 	return true
 }
 
+// MatchesFunc is Matches for labels that are not in one map: get answers for a key.
+func (rs Requirements) MatchesFunc(get func(key string) (string, bool)) bool {
+	for key, r := range rs {
+		if v, ok := get(key); ok && !r.Has(v) || !ok && r.present {
+			return false
+		}
+	}
+	return true
+}
+
 // Conflict is the first key, in order, on which no node of rs can satisfy what o asks for; "" if there is none.
 // A key of o that rs does not speak of is a conflict unless open says that nodes of rs may have it all the same
 // (well-known labels, which come with the instance type) or o does not need it.
