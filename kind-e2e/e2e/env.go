@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/jit-scheduler/jit-scheduler/kind-e2e/binaries"
+	"github.com/jit-scheduler/jit-scheduler/kind-e2e/cluster"
+	"github.com/jit-scheduler/jit-scheduler/kind-e2e/judge"
+)
+
+// Env is a cluster, a fake AWS endpoint and a judge that watches both.
+type Env struct {
+	Root    string
+	Cluster *cluster.Cluster
+	Kube    kubernetes.Interface
+	Dynamic dynamic.Interface
+	Fake    *Fake
+	Judge   *judge.Judge
+	Out     io.Writer
+
+	started []*cluster.Process
+	stop    context.CancelFunc
+}
+
+// Options of an Env.
+type Options struct {
+	// Name of the cluster; its state is in .bin/run/<name>.
+	Name string
+	// SchedulerName is whose pods are judged.
+	SchedulerName string
+	// Rules of the judge; SetRules of Env.Judge changes them later.
+	Rules judge.Rules
+	// Boot is how long a machine takes from launch to Ready; 2 s if 0.
+	Boot time.Duration
+	Out  io.Writer
+}
+
+// Start brings up the world and returns once the judge watches it.
+func Start(ctx context.Context, o Options) (*Env, error) {
+	root, err := binaries.RepoRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	if o.Boot == 0 {
+		o.Boot = 2 * time.Second
+	}
+	ctx, stop := context.WithCancel(ctx)
+	e := &Env{Root: root, Out: o.Out, stop: stop}
+	if err := e.start(ctx, o); err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	return e, nil
+}
+
+func (e *Env) start(ctx context.Context, o Options) error {
+	began := time.Now()
+	mode := cluster.ModeLocal
+	if os.Getenv("CLUSTER") == "kind" {
+		mode = cluster.ModeKind
+	}
+	var err error
+	if e.Cluster, err = cluster.Start(ctx, cluster.Options{Name: o.Name, Root: e.Root, Mode: mode}); err != nil {
+		return err
+	}
+	if e.Kube, e.Dynamic, err = judge.ClientsFor(e.Cluster.Config()); err != nil {
+		return err
+	}
+	if e.Fake, err = e.startFake(ctx, o.Boot); err != nil {
+		return err
+	}
+	e.Judge, err = judge.Start(ctx, judge.Config{
+		Kube: e.Kube, Dynamic: e.Dynamic, FakeURL: e.Fake.URL, SchedulerName: o.SchedulerName, Rules: o.Rules,
+	})
+	if err != nil {
+		return err
+	}
+	e.Say("cluster, AWS endpoint and judge are up (%s); logs in %s", time.Since(began).Round(100*time.Millisecond), e.Cluster.Dir)
+	return nil
+}
+
+// Say prints a line of progress.
+func (e *Env) Say(format string, args ...any) { fmt.Fprintf(e.Out, format+"\n", args...) }
+
+// Stop ends everything that Start and StartProduct started.
+func (e *Env) Stop() error {
+	var errs []error
+	for i := len(e.started) - 1; i >= 0; i-- {
+		errs = append(errs, e.started[i].Stop(5*time.Second))
+	}
+	if e.Judge != nil {
+		e.Judge.Stop()
+	}
+	if e.Cluster != nil {
+		errs = append(errs, e.Cluster.Stop())
+	}
+	e.stop()
+	return errors.Join(errs...)
+}
+
+// build compiles a command of this repository into .bin.
+func (e *Env) build(ctx context.Context, name, pkg string) (string, error) {
+	out := filepath.Join(e.Root, ".bin", name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, pkg)
+	cmd.Dir = e.Root
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, text)
+	}
+	return out, nil
+}
+
+func (e *Env) run(spec cluster.ProcessSpec) (*cluster.Process, error) {
+	spec.Dir = e.Cluster.Dir
+	p, err := cluster.StartProcess(spec)
+	if err != nil {
+		return nil, err
+	}
+	e.started = append(e.started, p)
+	return p, nil
+}
+
+// Apply applies a manifest file of the repository, or a kustomization folder.
+func (e *Env) Apply(ctx context.Context, path string) error {
+	flag := "-f"
+	if info, err := os.Stat(filepath.Join(e.Root, path)); err == nil && info.IsDir() {
+		flag = "-k"
+	}
+	return e.kubectl(ctx, "apply", "--server-side", flag, filepath.Join(e.Root, path))
+}
+
+func (e *Env) kubectl(ctx context.Context, args ...string) error {
+	if out, err := e.Cluster.Kubectl(ctx, args...); err != nil {
+		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}

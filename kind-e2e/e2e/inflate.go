@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jit-scheduler/jit-scheduler/kind-e2e/judge"
+)
+
+// Inflate selects the pods of the Deployment of the examples.
+var Inflate = judge.PodSelector{Namespace: "default", Labels: map[string]string{"app": "inflate"}}
+
+// Scale sets the Deployment's replicas and waits until that many pods are bound and no other is left.
+func (e *Env) Scale(ctx context.Context, replicas int, within time.Duration) error {
+	began := time.Now()
+	if err := e.kubectl(ctx, "scale", "deployment/inflate", fmt.Sprintf("--replicas=%d", replicas)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	err := e.Judge.WaitFor(ctx, func(v *judge.View) bool {
+		n := v.Count(Inflate)
+		return n.Bound == replicas && n.Total == replicas
+	})
+	v := e.Judge.View()
+	if err != nil {
+		return fmt.Errorf("scaling inflate to %d: %w", replicas, err)
+	}
+	e.Say("inflate %3d: bound after %5.1fs; %d machines, $%.4f/h", replicas, time.Since(began).Seconds(),
+		len(v.LiveInstances()), v.USDPerHour())
+	return nil
+}
+
+// WaitNothingLeft waits until no machine, Node, NodeClaim or launch template is left.
+func (e *Env) WaitNothingLeft(ctx context.Context, within time.Duration) error {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := e.Judge.WaitFor(ctx, (*judge.View).NothingLeft); err != nil {
+		return fmt.Errorf("waiting for everything to go: %w", err)
+	}
+	e.Say("nothing is left after %.1fs", time.Since(began).Seconds())
+	return nil
+}
