@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
@@ -153,21 +152,4 @@ func (s *State) drop(c *claim) bool {
 	c.dropped = true
 	s.account(c)
 	return true
-}
-
-// adoptOrphan has a node whose claim is gone, and which is being deleted, drained and let go as well.
-func (s *State) adoptOrphan(n *node) {
-	if n.object == nil || n.object.DeletionTimestamp == nil || n.object.Spec.ProviderID == "" ||
-		s.byProvider[n.object.Spec.ProviderID] != nil || s.claims[n.name] != nil ||
-		!slices.Contains(n.object.Finalizers, karpv1.TerminationFinalizer) {
-		return
-	}
-	c := s.newClaim(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{
-		karpv1.NodePoolLabelKey: n.object.Labels[karpv1.NodePoolLabelKey],
-	}}})
-	c.objectGone, c.reason, c.restored = true, "Orphaned", true
-	c.providerID = n.object.Spec.ProviderID
-	c.room = v1.ResourceList{}
-	s.byProvider[c.providerID] = c
-	s.mark(c)
 }

@@ -25,7 +25,7 @@ func (s *State) watchHold(c *claim, n *node) {
 		s.evacuate(c, "the node "+n.name+" is cordoned")
 		c.handed = true
 		s.send(c, ReleaseHold{Node: n.name, Keep: true}, HoldKeep, s.cfg.ActionTimeout)
-	case !n.object.Spec.Unschedulable, len(c.reserved) == 0 && !s.settling(c):
+	case !n.object.Spec.Unschedulable, len(c.reserved) == 0 && (c.handed || !s.settling(c)):
 		c.unheld = true
 		s.send(c, ReleaseHold{Node: n.name}, "", s.cfg.ActionTimeout)
 	}

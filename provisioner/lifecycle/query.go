@@ -10,12 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
 )
 
 // Claim is a view of a claim.
 type Claim struct {
 	Name, Pool string
+	// Group is its launch group, Options what its launch may choose from, cheapest first.
+	Group   string
+	Options []cloudprovider.LaunchOption
 	// Object as last seen, or as it is to be created.
 	Object     *karpv1.NodeClaim
 	ProviderID string
@@ -88,7 +92,7 @@ func (s *State) Claim(name string) (Claim, bool) {
 
 func (s *State) view(c *claim) Claim {
 	return Claim{
-		Name: c.name, Pool: c.pool, Object: c.object, ProviderID: c.providerID, Node: s.nodeName(c),
+		Name: c.name, Pool: c.pool, Group: c.group.name, Options: c.options, Object: c.object, ProviderID: c.providerID, Node: s.nodeName(c),
 		Launched: c.launched(), Registered: c.registered, Initialized: c.initialized, HandedOver: c.handed,
 		Ending: c.ending(), Reason: c.reason, Waiting: len(c.reserved),
 		NeedsRestore: c.restored && !c.ending() && !c.handed && c.planned == nil && !s.openToAll(c),

@@ -16,17 +16,20 @@ import (
 
 // node is a Node, or the name of one that pods are bound to.
 type node struct {
+	base
 	name   string
 	object *v1.Node
 	pods   map[types.UID]*pod
 	// keepers of pods keep the machine; chosen pods are being bound to it.
 	keepers, chosen int
+	orphanSince     time.Time
 }
 
 func (s *State) nodeAt(name string) *node {
 	n := s.nodes[name]
 	if n == nil {
 		n = &node{name: name, pods: map[types.UID]*pod{}}
+		n.id = "node/" + name
 		s.nodes[name] = n
 	}
 	return n
@@ -62,6 +65,7 @@ func (s *State) markNode(n *node) {
 
 func (s *State) forgetNode(n *node) {
 	if n.object == nil && len(n.pods) == 0 && n.chosen == 0 {
+		s.forget(n)
 		delete(s.nodes, n.name)
 	}
 }
@@ -79,6 +83,9 @@ func (s *State) onNodeSeen(object *v1.Node) {
 		s.adoptOrphan(n)
 	}
 	s.markNode(n)
+	if s.claimOf(n) == nil && ours(object) {
+		s.mark(n)
+	}
 }
 
 func (s *State) detach(n *node) {
@@ -110,6 +117,10 @@ func (s *State) onInstanceGone(providerID string) {
 	if x := s.surplus[providerID]; x != nil {
 		s.forget(x)
 		delete(s.surplus, providerID)
+	}
+	s.ended[providerID] = s.now
+	if n := s.nodeByProvider[providerID]; n != nil {
+		s.mark(n)
 	}
 	c := s.byProvider[providerID]
 	if c == nil {
@@ -157,10 +168,10 @@ func (s *State) advance(c *claim) {
 	}
 }
 
-// register has the node take what the claim says, with the hold in the same patch if pods wait for it. A cordon that
-// is there already is somebody's: no hold then.
+// register has the node take what the claim says, with the hold in the same patch if pods wait for it, or may be
+// planned onto it again after a restart. A cordon that is there already is somebody's: no hold then.
 func (s *State) register(c *claim, n *node) {
-	hold := len(c.reserved) > 0 && !n.object.Spec.Unschedulable
+	hold := (len(c.reserved) > 0 || s.settling(c)) && !n.object.Spec.Unschedulable
 	c.unheld = !hold
 	a := RegisterNode{Node: n.name, Claim: c.own.overlay(c.object), Hold: hold}
 	if hold {

@@ -29,6 +29,8 @@ type State struct {
 	nodeByProvider map[string]*node
 	// planned are the claims whose planned node is in the scheduler's cache.
 	planned map[string]*claim
+	// ended are the instances that are gone, for nodes that turn up late.
+	ended map[string]time.Time
 	// closed is never written again once it was handed out.
 	closed map[string]struct{}
 
@@ -52,6 +54,7 @@ func New(cfg Config) *State {
 		byProvider:     map[string]*claim{},
 		nodeByProvider: map[string]*node{},
 		planned:        map[string]*claim{},
+		ended:          map[string]time.Time{},
 		closed:         map[string]struct{}{},
 		flights:        map[string]*flight{},
 	}
@@ -140,9 +143,13 @@ func (s *State) onSynced() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		s.adoptOrphan(s.nodes[name])
+		s.mark(s.nodes[name])
 	}
 	for _, c := range s.ordered(s.claims) {
 		c.settleUntil = s.now.Add(s.cfg.RestoreTime)
+		if n := s.nodeOf(c); n != nil && holding(n.object) && !c.ending() {
+			c.handed = false // the former process died with pods paired: they come back here
+		}
 		s.mark(c)
 	}
 }
@@ -175,6 +182,9 @@ func (s *State) onFailed(ev Failed) {
 	}
 	if _, ok := f.action.(AwaitTermination); ok && !ev.Gone {
 		f.until = s.now.Add(s.cfg.PollEvery)
+		if _, orphan := f.owner.(*node); orphan {
+			f.until = s.now.Add(orphanPatience)
+		}
 	}
 	if !ev.Gone {
 		return

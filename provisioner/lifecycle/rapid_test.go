@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// TestWorld plays random lives, with failures, delays, lost answers, people and crashes, and asks after each step for
+// the invariants, and at the end for what must come of it: every pod bound, one machine per claim, and when the pods
+// go, nothing left.
+func TestWorld(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		p := start(t, w)
+		crashes := 0
+		t.Repeat(map[string]func(*rapid.T){
+			"pods": func(t *rapid.T) {
+				for range rapid.IntRange(1, 7).Draw(t, "pods") {
+					w.pods[types.UID(w.name("p"))] = ""
+				}
+			},
+			"cycle": func(t *rapid.T) {
+				for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+					p.cycle(uid, rapid.IntRange(1, 3).Draw(t, "size"))
+				}
+			},
+			"finish": func(t *rapid.T) {
+				for range rapid.IntRange(1, 5).Draw(t, "n") {
+					if len(p.flying) == 0 {
+						t.Skip("nothing in flight")
+					}
+					i := rapid.IntRange(0, len(p.flying)-1).Draw(t, "i")
+					p.finish(i, outcome(rapid.IntRange(0, int(outcomes)-1).Draw(t, "how")))
+				}
+			},
+			"works": func(t *rapid.T) {
+				for len(p.flying) > 0 {
+					p.finish(0, works)
+				}
+			},
+			"deliver": func(t *rapid.T) {
+				for range rapid.IntRange(1, 9).Draw(t, "n") {
+					p.deliver(rapid.SampledFrom([]string{"claim", "node", "pod"}).Draw(t, "kind"))
+				}
+			},
+			"boot": func(t *rapid.T) { w.boot() },
+			"pass": func(t *rapid.T) {
+				p.pass(time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second)
+			},
+			"crash": func(t *rapid.T) {
+				crashes++
+				for range rapid.IntRange(0, len(p.flying)).Draw(t, "late") {
+					w.do(p.flying[0].a, false, false)
+					p.flying = p.flying[1:]
+				}
+				p = start(t, w)
+			},
+			"delete pod": func(t *rapid.T) {
+				if len(w.pods) == 0 {
+					t.Skip("no pod")
+				}
+				w.deletePod(rapid.SampledFrom(slices.Sorted(maps.Keys(w.pods))).Draw(t, "pod"))
+			},
+			"delete claim": func(t *rapid.T) {
+				if len(w.claims) == 0 {
+					t.Skip("no claim")
+				}
+				w.do(DeleteClaim{Name: rapid.SampledFrom(slices.Sorted(maps.Keys(w.claims))).Draw(t, "claim")}, false, false)
+			},
+			"delete node": func(t *rapid.T) {
+				if len(w.nodes) == 0 {
+					t.Skip("no node")
+				}
+				w.do(DeleteNode{Node: rapid.SampledFrom(slices.Sorted(maps.Keys(w.nodes))).Draw(t, "node")}, false, false)
+			},
+			"uncordon": func(t *rapid.T) {
+				if len(w.nodes) == 0 {
+					t.Skip("no node")
+				}
+				n := w.nodes[rapid.SampledFrom(slices.Sorted(maps.Keys(w.nodes))).Draw(t, "node")].DeepCopy()
+				n.Spec.Unschedulable = false
+				w.putNode(n)
+			},
+		})
+		t.Logf("settling")
+		p.settle(t, crashes)
+		p.wantServed(t)
+		for _, uid := range slices.Sorted(maps.Keys(w.pods)) {
+			w.deletePod(uid)
+		}
+		p.settle(t, crashes)
+		p.wantNothing(t)
+	})
+}
+
+// settle lets everything work until nothing changes for twenty minutes.
+func (p *process) settle(t *rapid.T, crashes int) {
+	for quiet, round := 0, 0; quiet < 20; round++ {
+		if round > 2000 {
+			t.Fatalf("no rest; last actions: %v", p.log[max(0, len(p.log)-20):])
+		}
+		before := p.w.seq + p.done
+		for len(p.flying) > 0 {
+			p.finish(0, works)
+		}
+		for _, kind := range []string{"claim", "node", "pod"} {
+			for len(p.w.told[kind]) > 0 {
+				p.deliver(kind)
+			}
+		}
+		p.w.boot()
+		for _, uid := range slices.Sorted(maps.Keys(p.w.pods)) {
+			p.cycle(uid, 3)
+		}
+		p.pass(time.Minute)
+		if quiet++; before != p.w.seq+p.done {
+			quiet = 0
+		}
+		if quiet == 10 && p.sweep(t, crashes) {
+			quiet = 0
+		}
+	}
+}
+
+// sweep ends machines that belong to no claim. There are such only if a request has outlived a crashed process.
+func (p *process) sweep(t *rapid.T, crashes int) bool {
+	swept := false
+	for id, m := range p.w.machines {
+		if m.State == "terminated" || p.state.byProvider[id] != nil {
+			continue
+		}
+		if crashes == 0 {
+			t.Fatalf("machine %s of group %s belongs to no claim", id, m.group)
+		}
+		m.State, swept = "terminated", true
+	}
+	return swept
+}
+
+// wantServed: every pod is bound, and every machine belongs to exactly one claim.
+func (p *process) wantServed(t *rapid.T) {
+	for uid, node := range p.w.pods {
+		if node == "" {
+			t.Errorf("pod %s is not bound", uid)
+		}
+	}
+	owners := map[string]string{}
+	for name, c := range p.w.claims {
+		if other := owners[c.Status.ProviderID]; other != "" {
+			t.Errorf("claims %s and %s have one machine", name, other)
+		}
+		owners[c.Status.ProviderID] = name
+		if m := p.w.machines[c.Status.ProviderID]; m == nil || m.State == "terminated" {
+			t.Errorf("claim %s has no machine", name)
+		}
+	}
+	for id, m := range p.w.machines {
+		if m.State != "terminated" && owners[id] == "" {
+			t.Errorf("machine %s of group %s belongs to no claim", id, m.group)
+		}
+	}
+}
+
+func (p *process) wantNothing(t *rapid.T) {
+	if testing.Verbose() {
+		t.Logf("%v", strings.Join(p.log, "\n"))
+	}
+	for id, m := range p.w.machines {
+		if m.State != "terminated" {
+			t.Errorf("machine %s is left", id)
+		}
+	}
+	if n := len(p.w.claims) + len(p.w.nodes) + len(p.cache) + len(p.parked); n != 0 {
+		t.Errorf("left: claims %v, nodes %v, planned %v, parked %v", slices.Sorted(maps.Keys(p.w.claims)),
+			slices.Sorted(maps.Keys(p.w.nodes)), slices.Sorted(maps.Keys(p.cache)), slices.Sorted(maps.Keys(p.parked)))
+	}
+	s := p.state
+	if n := len(s.claims) + len(s.groups) + len(s.pods) + len(s.nodes) + len(s.surplus) + len(s.flights) + len(s.planned) + len(s.closed); n != 0 {
+		t.Errorf("the state remembers: claims %v groups %v pods %v nodes %v flights %v closed %v", slices.Sorted(maps.Keys(s.claims)),
+			slices.Sorted(maps.Keys(s.groups)), slices.Sorted(maps.Keys(s.pods)), slices.Sorted(maps.Keys(s.nodes)),
+			slices.Sorted(maps.Keys(s.flights)), s.closed)
+	}
+}
