@@ -74,7 +74,7 @@ func hasCode(err error, codes []string) bool {
 
 // failureOf says what an error code of a launch means, whether of the whole call or of one pool.
 func failureOf(code, message string) cloudprovider.LaunchFailure {
-	aboutClass := strings.Contains(message, profileInvalidText) || strings.Contains(message, profileInvalidText2) || strings.Contains(message, vpcMismatchText)
+	aboutClass := aboutProfile(message) || strings.Contains(message, vpcMismatchText)
 	switch {
 	case code == "", slices.Contains(transientCodes, code):
 		return cloudprovider.Unknown
@@ -88,6 +88,10 @@ func failureOf(code, message string) cloudprovider.LaunchFailure {
 		return cloudprovider.Unknown // refused before anything was done; the same request may pass later
 	}
 	return cloudprovider.Rejected
+}
+
+func aboutProfile(message string) bool {
+	return strings.Contains(message, profileInvalidText) || strings.Contains(message, profileInvalidText2)
 }
 
 // launchError gives a failed call of a launch its kind.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -57,9 +58,9 @@ func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudpro
 		if c == nil {
 			return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Err: cloudprovider.ErrNotReady}
 		}
-		var err error
-		if f, err = p.newFleet(c, req); err != nil {
-			return nil, &cloudprovider.LaunchError{Failure: cloudprovider.Rejected, Err: err}
+		var failure *cloudprovider.LaunchError
+		if f, failure = p.newFleet(c, req); failure != nil {
+			return nil, failure
 		}
 		p.fleets[req.Token] = f
 		for _, s := range f.subnets {
@@ -70,9 +71,10 @@ func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudpro
 	return f, nil
 }
 
-func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest) (*fleet, error) {
-	if req.Token == "" || req.Count < 1 || len(req.Claims) != req.Count {
-		return nil, fmt.Errorf("launch of %d machines for %d claims, token %q", req.Count, len(req.Claims), req.Token)
+func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest) (*fleet, *cloudprovider.LaunchError) {
+	if req.Token == "" || req.Count < 1 || req.Count > math.MaxInt32 || len(req.Claims) != req.Count {
+		err := fmt.Errorf("launch of %d machines for %d claims, token %q", req.Count, len(req.Claims), req.Token)
+		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.Rejected, Err: err}
 	}
 	f := &fleet{class: c, count: req.Count, images: map[string]string{}, subnets: map[string]subnet{}}
 	f.capacityType = onDemand
@@ -81,12 +83,12 @@ func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest) (*fleet,
 	}
 	groups := f.group(req.Options)
 	if len(groups) == 0 {
-		return nil, errors.New("the class can launch none of the options")
+		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.InsufficientCapacity, Err: errors.New("the class can launch none of the options")}
 	}
 	for _, group := range groups {
 		template, err := p.templateSpecOf(c, req, f.capacityType, group.imageID, group.maxPods)
 		if err != nil {
-			return nil, err
+			return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Err: err}
 		}
 		f.templates = append(f.templates, template)
 		f.configs = append(f.configs, ec2types.FleetLaunchTemplateConfigRequest{

@@ -4,6 +4,10 @@ package ec2
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -16,6 +20,11 @@ const (
 	// A launch template that was just created may be invisible to CreateFleet for a moment.
 	templateTries = 7
 	templatePause = 250 * time.Millisecond // doubled with every try
+	// So may an instance profile, for longer.
+	profileTries = 8
+	profilePause = 2 * time.Second
+	// maxToken is EC2's limit of a client token, in characters.
+	maxToken = 64
 )
 
 // Launch implements cloudprovider.Interface: CreateLaunchTemplate for each template that is new, then CreateFleet.
@@ -27,19 +36,43 @@ func (p *Provider) Launch(ctx context.Context, req cloudprovider.LaunchRequest) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, fleetTimeout)
 	defer cancel()
-	out, err := p.createFleet(ctx, f, req.Token)
-	if err != nil {
-		if ctx.Err() == nil {
-			p.settle(f, nil)
+	for try := 1; ; try++ {
+		out, err := p.createFleet(ctx, f, clientToken(req.Token, try))
+		if err != nil {
+			if ctx.Err() == nil {
+				p.settle(f, nil)
+			}
+			return nil, launchError(err)
 		}
-		return nil, launchError(err)
+		result, failure := p.readFleet(ctx, f, out)
+		if failure != nil && f.awaitsProfile(failure) && try < profileTries && sleep(ctx, profilePause) {
+			continue
+		}
+		p.settle(f, result)
+		if failure != nil {
+			return nil, failure
+		}
+		return result, nil
 	}
-	result, failure := p.readFleet(ctx, f, out)
-	p.settle(f, result)
-	if failure != nil {
-		return nil, failure
+}
+
+// clientToken is the token of the n-th CreateFleet of a launch. Another one than the first is used only after EC2 has
+// answered the one before with nothing, so a replay walks through the same answers to the same end.
+func clientToken(token string, n int) string {
+	if n > 1 {
+		token += "-" + strconv.Itoa(n)
 	}
-	return result, nil
+	if len(token) > maxToken {
+		sum := sha256.Sum256([]byte(token))
+		token = hex.EncodeToString(sum[:])
+	}
+	return token
+}
+
+// awaitsProfile says that nothing came because EC2 does not see the instance profile, which IAM has.
+func (f *fleet) awaitsProfile(failure *cloudprovider.LaunchError) bool {
+	return f.class.object.Spec.InstanceProfile == nil && failure.Failure == cloudprovider.NodeClassNotReady &&
+		slices.ContainsFunc(failure.Failures, func(of cloudprovider.OfferingFailure) bool { return aboutProfile(of.Message) })
 }
 
 // createFleet calls EC2 with the token. Templates that have vanished are created again, once; after that it waits for
