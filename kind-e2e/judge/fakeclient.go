@@ -61,7 +61,7 @@ func (f *fakeClient) get(ctx context.Context, path string, into any) error {
 	if err != nil {
 		return fmt.Errorf("asking the fake for %s: %w", path, err)
 	}
-	defer response.Body.Close() //nolint:errcheck // read to its end or given up
+	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return fmt.Errorf("asking the fake for %s: %w", path, err)

@@ -168,6 +168,6 @@ func addAuditLog(j *judge.Judge, name string) error {
 	if err != nil {
 		return fmt.Errorf("reading audit log: %w", err)
 	}
-	defer log.Close() //nolint:errcheck // only read
+	defer log.Close()
 	return j.AddAudit(log)
 }

@@ -69,7 +69,9 @@ func apiServer(t *testing.T) (kubeconfig string) {
 			http.NotFound(w, r)
 		case r.URL.Query().Get("watch") != "":
 			w.WriteHeader(http.StatusOK)
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's writer is one
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				t.Error(err)
+			}
 			<-r.Context().Done()
 		default:
 			items := []any{}
