@@ -31,19 +31,28 @@ func Demo(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	e.Say("jit-scheduler runs; its log is %s", p.LogPath())
-	if err := e.inflate(ctx); err != nil {
+	if err := e.inflate(ctx, productSteps, (*judge.View).NothingLeft); err != nil {
 		return fmt.Errorf("%w\n%s", err, p.Tail(30))
 	}
 	return e.report(ctx)
 }
 
-// inflate takes the Deployment 0, 5, 30, 0, with marks for the judge, and sets the goals of the issue.
-func (e *Env) inflate(ctx context.Context) error {
-	for _, step := range []struct {
-		replicas int
-		usd      float64
-		machines int
-	}{{5, 0.306, 1}, {30, 1.45, 0}, {0, 0, 0}} {
+// step is one size of the Deployment, with what it may cost and how many NodeClaims it may have; 0: not asked.
+type step struct {
+	replicas int
+	usd      float64
+	claims   int
+}
+
+// productSteps are the goals of the product; karpenterSteps leave price and count to Karpenter.
+var (
+	productSteps   = []step{{5, 0.306, 1}, {30, 1.45, 0}, {0, 0, 0}}
+	karpenterSteps = []step{{5, 0, 0}, {30, 0, 0}, {0, 0, 0}}
+)
+
+// inflate takes the Deployment through the steps, with marks for the judge, until gone says that all is away.
+func (e *Env) inflate(ctx context.Context, steps []step, gone func(*judge.View) bool) error {
+	for _, step := range steps {
 		if err := e.Scale(ctx, step.replicas, 2*time.Minute); err != nil {
 			return err
 		}
@@ -52,11 +61,11 @@ func (e *Env) inflate(ctx context.Context) error {
 		if step.usd > 0 {
 			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("price at %d", step.replicas), Value: v.USDPerHour(), Want: step.usd, Unit: "USD/h", Exact: true})
 		}
-		if step.machines > 0 {
-			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("NodeClaims at %d", step.replicas), Value: float64(len(v.Claims)), Want: float64(step.machines), Exact: true})
+		if step.claims > 0 {
+			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("NodeClaims at %d", step.replicas), Value: float64(len(v.Claims)), Want: float64(step.claims), Exact: true})
 		}
 	}
-	if err := e.WaitNothingLeft(ctx, 6*time.Minute); err != nil {
+	if err := e.WaitNothingLeft(ctx, gone, 6*time.Minute); err != nil {
 		return err
 	}
 	e.Judge.Mark("nothing left")

@@ -34,12 +34,17 @@ func (e *Env) Scale(ctx context.Context, replicas int, within time.Duration) err
 	return nil
 }
 
-// WaitNothingLeft waits until no machine, Node, NodeClaim or launch template is left.
-func (e *Env) WaitNothingLeft(ctx context.Context, within time.Duration) error {
+// MachinesGone is true once no machine, Node or NodeClaim is left; launch templates may be.
+func MachinesGone(v *judge.View) bool {
+	return len(v.LiveInstances()) == 0 && len(v.Claims) == 0 && v.ProvisionedNodes() == 0
+}
+
+// WaitNothingLeft waits until gone says that nothing is left.
+func (e *Env) WaitNothingLeft(ctx context.Context, gone func(*judge.View) bool, within time.Duration) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	if err := e.Judge.WaitFor(ctx, (*judge.View).NothingLeft); err != nil {
+	if err := e.Judge.WaitFor(ctx, gone); err != nil {
 		return fmt.Errorf("waiting for everything to go: %w", err)
 	}
 	e.Say("nothing is left after %.1fs", time.Since(began).Seconds())

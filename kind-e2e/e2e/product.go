@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 
@@ -25,19 +23,7 @@ type Product struct {
 // Install does what the README tells users to do: the CRDs that the binary prints, then kubectl apply -k.
 // The Deployment's pods stay pending, as there is no node for them: the process is run here instead.
 func (e *Env) Install(ctx context.Context) error {
-	path, err := e.build(ctx, "jit-scheduler", "./cmd/jit-scheduler")
-	if err != nil {
-		return err
-	}
-	crds, err := exec.CommandContext(ctx, path, "crds").Output()
-	if err != nil {
-		return fmt.Errorf("printing the CRDs: %w", err)
-	}
-	if err := e.Cluster.Apply(ctx, crds); err != nil {
-		return err
-	}
-	if err := e.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd/nodepools.karpenter.sh",
-		"crd/nodeclaims.karpenter.sh", "crd/ec2nodeclasses.karpenter.k8s.aws"); err != nil {
+	if err := e.InstallCRDs(ctx); err != nil {
 		return err
 	}
 	if err := e.Apply(ctx, "manifests/base"); err != nil {
