@@ -42,6 +42,7 @@ func (s *Server) logCall(r *request) *Call {
 		Seq: len(s.calls) + 1, Time: r.arrival, AccessKey: r.accessKey, Service: r.service, Action: r.action,
 		Params: maps.Clone(r.params), DryRun: r.params["DryRun"] == "true",
 	}
+	r.seq = call.Seq
 	s.calls = append(s.calls, call)
 	return call
 }

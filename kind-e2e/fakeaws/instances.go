@@ -105,6 +105,9 @@ func (s *Server) install(in *instance, rootDiskGiB int64) {
 	if in.config, in.bootErr = userdata.Parse(in.template.userData); in.bootErr != nil {
 		return
 	}
+	if in.bootErr = machine.CheckLabels(in.config.Labels); in.bootErr != nil {
+		return
+	}
 	hardware := machine.Hardware{Type: in.it, RootDiskGiB: rootDiskGiB, Deviation: deviation, DevicePlugins: s.settings.DevicePlugins}
 	capacity, allocatable, err := machine.Resources(hardware, in.config)
 	if err != nil {

@@ -34,6 +34,7 @@ type request struct {
 	body      []byte            // JSON protocols
 	http      *http.Request
 	arrival   time.Time
+	seq       int // number in the call log
 }
 
 const maxBody = 4 << 20

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-const requestID = "00000000-0000-4000-8000-000000000000"
+// id is the request id of a reply: the call's number in the log.
+func (r *request) id() string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", r.seq) }
 
 // queryErrors gives SQS errors the names that its query-compatible clients expect.
 var queryErrors = map[string]string{
@@ -36,7 +37,7 @@ func writeReply(w http.ResponseWriter, req *request, body any, failure *apiError
 		}
 	}
 	w.Header().Set("Content-Type", contentType(req))
-	w.Header().Set("X-Amzn-Requestid", requestID)
+	w.Header().Set("X-Amzn-Requestid", req.id())
 	w.WriteHeader(status)
 	_, _ = w.Write(data)
 }
@@ -68,10 +69,10 @@ func encodeBody(req *request, body any) ([]byte, error) {
 	}
 	if req.protocol == ec2Query {
 		return fmt.Appendf(nil, `%s<%sResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>%s</requestId>%s</%sResponse>`,
-			xml.Header, req.action, requestID, inner, req.action), nil
+			xml.Header, req.action, req.id(), inner, req.action), nil
 	}
 	return fmt.Appendf(nil, `%s<%sResponse><%sResult>%s</%sResult><ResponseMetadata><RequestId>%s</RequestId></ResponseMetadata></%sResponse>`,
-		xml.Header, req.action, req.action, inner, req.action, requestID, req.action), nil
+		xml.Header, req.action, req.action, inner, req.action, req.id(), req.action), nil
 }
 
 // xmlFields encodes a structure without its root element.
@@ -110,9 +111,9 @@ func encodeError(w http.ResponseWriter, req *request, failure *apiError) []byte 
 		return data
 	case awsQuery:
 		return fmt.Appendf(nil, `%s<ErrorResponse><Error><Type>Sender</Type><Code>%s</Code><Message>%s</Message></Error><RequestId>%s</RequestId></ErrorResponse>`,
-			xml.Header, escape(failure.Code), escape(failure.Message), requestID)
+			xml.Header, escape(failure.Code), escape(failure.Message), req.id())
 	case ec2Query:
 	}
 	return fmt.Appendf(nil, `%s<Response><Errors><Error><Code>%s</Code><Message>%s</Message></Error></Errors><RequestID>%s</RequestID></Response>`,
-		xml.Header, escape(failure.Code), escape(failure.Message), requestID)
+		xml.Header, escape(failure.Code), escape(failure.Message), req.id())
 }
