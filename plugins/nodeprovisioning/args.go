@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeprovisioning
+
+import (
+	"fmt"
+	"net/url"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// MaxLaunchWait is the longest launchWait: nothing else is scheduled meanwhile.
+const MaxLaunchWait = 10 * time.Second
+
+// NodeProvisioningArgs are the plugin's arguments in KubeSchedulerConfiguration. The provisioner is one for all
+// profiles, so all profiles must give the same values but for launchWait.
+type NodeProvisioningArgs struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// LaunchWait is how long PostFilter waits for the launch's answer, so that a launch error is in the same event.
+	// 0 (default): the scheduling thread does no I/O. At most 10s.
+	LaunchWait metav1.Duration `json:"launchWait,omitempty"`
+	// ClusterName is the EKS cluster's name. It can be given by --cluster-name or $CLUSTER_NAME instead.
+	ClusterName string `json:"clusterName,omitempty"`
+	// ClusterEndpoint is the API server's URL for new machines; default: what DescribeCluster says.
+	ClusterEndpoint string `json:"clusterEndpoint,omitempty"`
+	// Region is the AWS region; default: that of the SDK's own chain.
+	Region string `json:"region,omitempty"`
+	// Endpoint overrides the AWS endpoint of every service; default: that of the SDK's own chain.
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// DecodeArgs decodes strictly what the configuration has for the plugin (nil: nothing), sets defaults and validates.
+// Errors name the field below path.
+func DecodeArgs(obj runtime.Object, path *field.Path) (NodeProvisioningArgs, error) {
+	var args NodeProvisioningArgs
+	switch o := obj.(type) {
+	case nil:
+	case *runtime.Unknown:
+		if err := yaml.UnmarshalStrict(o.Raw, &args); err != nil {
+			return args, fmt.Errorf("%s: decoding: %w", path, err)
+		}
+	default:
+		return args, fmt.Errorf("%s: want NodeProvisioningArgs, got %T", path, obj)
+	}
+	return args, args.validate(path).ToAggregate()
+}
+
+func (a *NodeProvisioningArgs) validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if w := a.LaunchWait.Duration; w < 0 || w > MaxLaunchWait {
+		errs = append(errs, field.Invalid(path.Child("launchWait"), w.String(), "must be between 0s and "+MaxLaunchWait.String()))
+	}
+	if a.Kind != "" && a.Kind != "NodeProvisioningArgs" {
+		errs = append(errs, field.NotSupported(path.Child("kind"), a.Kind, []string{"NodeProvisioningArgs"}))
+	}
+	for name, value := range map[string]string{"endpoint": a.Endpoint, "clusterEndpoint": a.ClusterEndpoint} {
+		if value == "" {
+			continue
+		}
+		if u, err := url.Parse(value); err != nil || u.Scheme == "" || u.Host == "" {
+			errs = append(errs, field.Invalid(path.Child(name), value, "must be an absolute URL"))
+		}
+	}
+	return errs
+}
