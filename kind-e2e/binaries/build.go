@@ -34,13 +34,13 @@ func Build(ctx context.Context, root string, v Versions, names []string, out io.
 			return set, fmt.Errorf("no program is called %q", name)
 		}
 	}
-	unlock, err := lock(ctx, set.bin)
+	progress := newProgress(out)
+	unlock, err := lock(ctx, set.bin, func() { progress.printf("waiting for another build in %s", set.bin) })
 	if err != nil {
 		return set, err
 	}
 	defer unlock()
 
-	progress := newProgress(out)
 	missing := set.Missing(names...)
 	if len(missing) == 0 {
 		progress.printf("all %d binaries are built", len(names))
@@ -143,8 +143,9 @@ func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// lock keeps two builds from writing the same files; it waits for the other.
-func lock(ctx context.Context, bin string) (unlock func(), err error) {
+// lock keeps two builds from writing the same files. If there is another, it
+// calls waiting, once, and waits.
+func lock(ctx context.Context, bin string, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return nil, err
 	}
@@ -152,10 +153,13 @@ func lock(ctx context.Context, bin string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for first := true; ; first = false {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return func() { _ = f.Close() }, nil // closing releases the lock
+		}
+		if first {
+			waiting()
 		}
 		select {
 		case <-ctx.Done():

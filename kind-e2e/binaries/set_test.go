@@ -4,11 +4,14 @@ package binaries
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -163,6 +166,27 @@ func TestBuildSkipsWhatIsBuilt(t *testing.T) {
 	}
 	if _, err := Build(t.Context(), root, testVersions, []string{"kubelet"}, &out); err == nil {
 		t.Error("an unknown program was accepted")
+	}
+}
+
+func TestBuildWaitsForAnother(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	pretend(t, root, testVersions, Kubectl)
+	unlock, err := lock(t.Context(), filepath.Join(root, ".bin"), func() { t.Error("waited for nobody") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var out bytes.Buffer
+	_, err = Build(ctx, root, testVersions, []string{Kubectl}, &out)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(out.String(), "waiting for another build") {
+		t.Errorf("while another builds: error %v, printed %q", err, out.String())
+	}
+	unlock()
+	if _, err := Build(t.Context(), root, testVersions, []string{Kubectl}, &out); err != nil {
+		t.Errorf("after the other: %v", err)
 	}
 }
 

@@ -4,15 +4,12 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -56,8 +53,8 @@ type kubelets struct {
 	removals  workqueue.TypedRateLimitingInterface[podKey]
 
 	mu sync.Mutex
-	// decided has the verdicts that the informer may not show yet.
-	decided map[types.UID]verdict
+	// decided has the decisions that the informer may not show yet.
+	decided map[types.UID]decision
 }
 
 func newKubelets(client kubernetes.Interface) *kubelets {
@@ -71,7 +68,7 @@ func newKubelets(client kubernetes.Interface) *kubelets {
 		synced:    []cache.InformerSynced{nodes.Informer().HasSynced, pods.HasSynced},
 		arrivals:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 		removals:  workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[podKey]()),
-		decided:   map[types.UID]verdict{},
+		decided:   map[types.UID]decision{},
 	}
 	// Adding to an informer that was not started, and an index of a new name,
 	// cannot fail.
@@ -169,26 +166,35 @@ func (k *kubelets) admitPods(ctx context.Context, nodeName string) error {
 	if err != nil {
 		return err
 	}
-	var running, arrived []*corev1.Pod
+	var running, arrived, unwritten []*corev1.Pod
 	for _, obj := range objs {
-		switch pod := obj.(*corev1.Pod); k.stateOf(pod) {
-		case admitted:
+		pod := obj.(*corev1.Pod)
+		if isTerminal(pod) {
+			continue
+		}
+		d, decided := k.decisionOn(pod)
+		if !decided {
+			if pod.DeletionTimestamp == nil {
+				arrived = append(arrived, pod)
+			}
+			continue
+		}
+		if d.admitted() {
 			running = append(running, pod)
-		case undecided:
-			arrived = append(arrived, pod)
+		}
+		if !d.written {
+			unwritten = append(unwritten, pod)
 		}
 	}
 	slices.SortFunc(arrived, byAge)
 	for _, pod := range arrived {
 		v := admit(node, running, pod)
-		if err := k.write(ctx, pod, v); err != nil {
-			return fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
-		}
+		k.decide(pod, decision{verdict: v})
 		if v.admitted() {
 			running = append(running, pod)
 		}
 	}
-	return nil
+	return k.writeAll(ctx, append(unwritten, arrived...))
 }
 
 // playedNode returns nil if the Node is not there, or has a kubelet of its own.
@@ -198,36 +204,6 @@ func (k *kubelets) playedNode(name string) *corev1.Node {
 		return nil
 	}
 	return node
-}
-
-type podState int
-
-const (
-	undecided podState = iota
-	admitted           // and takes up room
-	over               // rejected or ended
-)
-
-func (k *kubelets) stateOf(pod *corev1.Pod) podState {
-	if isTerminal(pod) {
-		return over
-	}
-	if !isUndecided(pod) {
-		return admitted
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	v, ok := k.decided[pod.UID]
-	switch {
-	case !ok && pod.DeletionTimestamp != nil:
-		return over // was never started
-	case !ok:
-		return undecided
-	case v.admitted():
-		return admitted
-	default:
-		return over
-	}
 }
 
 func isTerminal(pod *corev1.Pod) bool {
@@ -246,40 +222,4 @@ func byAge(a, b *corev1.Pod) int {
 		return -1
 	}
 	return 1
-}
-
-// write makes the verdict known: to KWOK if the pod may run, else to all.
-func (k *kubelets) write(ctx context.Context, pod *corev1.Pod, v verdict) error {
-	ctx, cancel := context.WithTimeout(ctx, kubeletDeadline)
-	defer cancel()
-	// The UID makes a pod of the same name that came since a conflict.
-	patch := map[string]any{"metadata": map[string]any{"uid": pod.UID}}
-	var subresources []string
-	if v.admitted() {
-		patch["metadata"].(map[string]any)["annotations"] = map[string]string{AnnotationAdmitted: "true"}
-	} else {
-		subresources = []string{"status"}
-		patch["status"] = map[string]any{
-			"phase": corev1.PodFailed, "reason": v.reason, "message": "Pod was rejected: " + v.message,
-			"startTime": metav1.Now(),
-		}
-		klog.FromContext(ctx).Info("Pod rejected as a kubelet would",
-			"pod", klog.KObj(pod), "node", pod.Spec.NodeName, "reason", v.reason, "detail", v.message)
-	}
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	_, err = k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, data,
-		metav1.PatchOptions{}, subresources...)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // the pod has gone
-	}
-	if err != nil {
-		return err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.decided[pod.UID] = v
-	return nil
 }
