@@ -7,14 +7,14 @@ import "slices"
 // openLimited opens nodes for as many pods of the class as the limits of its tier's pools allow: as many as possible
 // first, then at least cost.
 func (p *planner) openLimited(c *class) {
-	for _, pl := range c.tiers[c.tier] {
+	for _, pl := range c.tiers[c.tier].pools {
 		if len(c.rest) == 0 {
 			return
 		}
 		var buys []buy
 		for i, v := range c.verdicts {
 			cand := p.cands[i]
-			if k := min(times(c.request, cand.free), len(c.rest), c.diverseCap(cand)); v.Fits && cand.pool == pl && k > 0 && pl.allows(cand.use, 1) {
+			if k := min(times(c.request, cand.free), len(c.rest), c.diverseCap(cand)); v.Fits && cand.pool == pl && c.in(cand) && k > 0 && pl.allows(cand.use, 1) {
 				buys = append(buys, buy{item{k, cand.price, i}, cand.use})
 			}
 		}

@@ -136,7 +136,7 @@ next:
 			}
 		}
 		for _, c := range classes {
-			if cand != n.chosen && !c.passed(cand) {
+			if cand != n.chosen && (!c.passed(cand) || c.prefers(n.chosen) && !c.prefers(cand)) {
 				continue next
 			}
 		}
@@ -265,7 +265,7 @@ func undiverse(n *node) []Unplaced {
 	var out []Unplaced
 	for _, l := range n.loads {
 		out = append(out, Unplaced{Pods: l.pods, Reason: ReasonLimit,
-			Message: sentence("NodePool %q: what its limits leave does not meet its minValues; raise spec.limits or lower minValues", n.chosen.pool.name)})
+			Message: sentence("NodePool %q: the machines that its limits and the pods' preferences leave do not meet its minValues; raise spec.limits or lower minValues", n.chosen.pool.name)})
 	}
 	return out
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
 )
 
 // defaultMaxTypes is Karpenter's bound on the instance types of one launch.
@@ -50,9 +52,11 @@ type class struct {
 	pins []string
 	// verdicts are the Fitter's answers for the candidates, nil until asked.
 	verdicts []Verdict
-	// tiers are the pools that can host the class, best first; pools of a tier compete by price.
-	tiers [][]*pool
+	// tiers are where the class can go, best first; what is in one tier competes by price.
+	tiers []tier
 	tier  int
+	// preference is the heaviest preferred node affinity term that some candidate satisfies, nil if there is none.
+	preference scheduling.Requirements
 	// terminal is why no node at all can help.
 	terminal string
 	// domainOK are the candidates that passed when the class first opened a node in a domain (dependent classes).
