@@ -16,8 +16,8 @@ func (u *claimNeverUsed) step(_ *world, c *change, _ reporter) {
 	if c.Pod == nil || c.Pod.Spec.NodeName == "" || ofDaemonSet(c.Pod) {
 		return
 	}
-	if claim, ok := u.in.links.claimOfNode[c.Pod.Spec.NodeName]; ok {
-		u.used[claim] = true
+	if node := u.in.links.nodeAt(c.Pod.Spec.NodeName, c.revision); node != nil {
+		u.used[node.claim] = true
 	}
 }
 

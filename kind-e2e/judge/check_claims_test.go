@@ -64,10 +64,12 @@ func TestClaimNeverUsed(t *testing.T) {
 	t.Parallel()
 	testInvariant(t, "claim-never-used", map[string]invariantCase{
 		"held a pod": {run: func(s *scenario) {
-			s.claim(claimOn("a", "n1")).pod(pod("p")).pod(pod("p", on("n1"))).podGone(pod("p", on("n1"))).claimGone(claimOn("a", "n1"))
+			s.claim(claimOn("a", "n1")).node(node("n1")).pod(pod("p")).pod(pod("p", on("n1"))).podGone(pod("p", on("n1"))).claimGone(claimOn("a", "n1"))
 		}},
 		"known as the pod's only afterwards": {run: func(s *scenario) {
-			s.claim(claimOn("a", "")).pod(pod("p")).pod(pod("p", on("n1"))).claim(claimOn("a", "n1"))
+			n := node("n1")
+			n.Spec.ProviderID = ""
+			s.claim(claimOn("a", "")).node(n).pod(pod("p")).pod(pod("p", on("n1"))).claim(claimOn("a", "n1"))
 		}},
 		"known by provider id": {run: func(s *scenario) {
 			c := claimOn("a", "n1")
@@ -79,9 +81,20 @@ func TestClaimNeverUsed(t *testing.T) {
 			run:  func(s *scenario) { s.claim(claimOn("a", "n1")).instance(instanceOf("a", "n1")) },
 			want: []string{"a: never held a pod (instance launched: true, still there: true)"},
 		},
+		"two machines of one name, one after the other": {
+			run: func(s *scenario) {
+				first, second := node("n1"), node("n1")
+				second.UID, second.Spec.ProviderID = "second", "aws:///us-east-1a/i-second"
+				reused := claimOn("b", "n1")
+				reused.Status.ProviderID = second.Spec.ProviderID
+				s.claim(claimOn("a", "n1")).node(first).pod(pod("p")).pod(pod("p", on("n1"))).podGone(pod("p", on("n1"))).nodeGone(first)
+				s.claim(reused).node(second)
+			},
+			want: []string{"b: never held a pod (instance launched: true, still there: true)"},
+		},
 		"only a DaemonSet's": {
 			run: func(s *scenario) {
-				s.claim(claimOn("a", "n1")).pod(pod("ds", daemon, on("n1"))).claimGone(claimOn("a", "n1"))
+				s.claim(claimOn("a", "n1")).node(node("n1")).pod(pod("ds", daemon, on("n1"))).claimGone(claimOn("a", "n1"))
 			},
 			want: []string{"a: never held a pod (instance launched: true, still there: false)"},
 		},

@@ -68,6 +68,27 @@ func TestReadAuditRefusesGarbage(t *testing.T) {
 	}
 }
 
+func FuzzReadAudit(f *testing.F) {
+	f.Add(`{"stage":"ResponseComplete","verb":"get","requestReceivedTimestamp":"2026-03-18T12:00:01.000001Z"}` + "\n")
+	f.Add("{\n")
+	f.Fuzz(func(t *testing.T, log string) {
+		events, err := ReadAudit(strings.NewReader(log))
+		if err == nil && len(events) > strings.Count(log, "\n") {
+			t.Errorf("%d events of %d lines", len(events), strings.Count(log, "\n"))
+		}
+	})
+}
+
+func FuzzMetricSum(f *testing.F) {
+	f.Add("a 1\na{b=\"c\"} 2\n")
+	f.Add("a{b=\"} 3\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, found := metricSum(text, "a"); found && !strings.Contains(text, "a") {
+			t.Error("found what is not there")
+		}
+	})
+}
+
 func TestFlushMetric(t *testing.T) {
 	t.Parallel()
 	const name = "scheduler_pod_scheduled_after_flush_total"

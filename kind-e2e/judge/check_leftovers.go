@@ -2,6 +2,8 @@
 
 package judge
 
+import "math"
+
 // leftovers: with Rules.WantNothingLeft there is nothing at the end that costs
 // money or clutters the account.
 type leftovers struct {
@@ -22,8 +24,8 @@ func (l *leftovers) finish(w *world, report reporter) {
 		}
 	}
 	for name, node := range w.nodes {
-		_, ofClaim := l.in.links.claimOfNode[name]
-		if _, ofPool := node.Labels[labelNodePool]; ofPool || ofClaim {
+		life := l.in.links.nodeAt(name, math.MaxUint64)
+		if _, ofPool := node.Labels[labelNodePool]; ofPool || life.claim != "" {
 			report(l.in.end, name, "Node is left")
 		}
 	}

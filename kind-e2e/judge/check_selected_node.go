@@ -19,7 +19,7 @@ func (s *selectedNode) step(_ *world, c *change, report reporter) {
 		return
 	}
 	name, ok := c.PVC.Annotations[annotationSelectedNode]
-	if !ok || s.in.links.nodes[name] {
+	if !ok || len(s.in.links.nodes[name]) > 0 {
 		return
 	}
 	what := "no Node of that name ever existed"

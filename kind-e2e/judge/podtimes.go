@@ -37,18 +37,15 @@ type PodTimes struct {
 	listed            bool // was there before the judge
 	daemonSet         bool
 	nominatedRevision uint64
+	boundRevision     uint64
 }
 
 // podTimes are the lives of the selected pods in order of appearance.
 func (s *State) podTimes(l *links, sel PodSelector) []*PodTimes {
 	lives := map[types.UID]*PodTimes{}
-	nodes := map[string]*nodeLife{}
 	var order []*PodTimes
 	for i := range s.journal {
 		o := &s.journal[i]
-		if o.Node != nil && o.Op != Deleted {
-			seeNode(nodes, o)
-		}
 		if o.Pod == nil || !sel.Matches(o.Pod) {
 			continue
 		}
@@ -65,13 +62,12 @@ func (s *State) podTimes(l *links, sel PodSelector) []*PodTimes {
 	}
 	fleets := s.fleetTimes(l)
 	for _, life := range order {
-		if node := nodes[life.Node]; node != nil {
-			life.NodeSeen, life.NodeReady = node.seen, node.ready
+		if node := l.nodeAt(life.Node, life.boundRevision); node != nil {
+			life.NodeSeen, life.NodeReady, life.NodeClaim = node.seen, node.ready, node.claim
 			life.BeforeNode = !life.Nominated.IsZero() && life.nominatedRevision < node.revision
 		} else {
 			life.BeforeNode = !life.Nominated.IsZero() && life.Node == ""
 		}
-		life.NodeClaim = l.claimOfNode[life.Node]
 		if claim, ok := l.claims[life.NominatedNode]; ok && life.Node == "" {
 			life.NodeClaim = claim.first.Name
 		}
@@ -82,29 +78,12 @@ func (s *State) podTimes(l *links, sel PodSelector) []*PodTimes {
 	return order
 }
 
-// nodeLife is when a node of a name first appeared and first was Ready.
-type nodeLife struct {
-	seen, ready time.Time
-	revision    uint64
-}
-
-func seeNode(nodes map[string]*nodeLife, o *Observation) {
-	life := nodes[o.Node.Name]
-	if life == nil {
-		life = &nodeLife{seen: o.Time, revision: o.revision}
-		nodes[o.Node.Name] = life
-	}
-	if life.ready.IsZero() && ready(o.Node) {
-		life.ready = o.Time
-	}
-}
-
 func (p *PodTimes) see(o *Observation) {
 	if name := o.Pod.Status.NominatedNodeName; name != "" && p.Nominated.IsZero() {
 		p.Nominated, p.NominatedNode, p.nominatedRevision = o.Time, name, o.revision
 	}
 	if name := o.Pod.Spec.NodeName; name != "" && p.Bound.IsZero() {
-		p.Bound, p.Node = o.Time, name
+		p.Bound, p.Node, p.boundRevision = o.Time, name, o.revision
 	}
 	if o.Op == Deleted {
 		p.Deleted = o.Time

@@ -356,7 +356,9 @@ func kindRank(o Observation) int {
 		return 0
 	case o.Claim != nil:
 		return 1
-	default:
+	case o.Node != nil:
 		return 2
+	default:
+		return 3
 	}
 }
