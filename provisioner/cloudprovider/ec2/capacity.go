@@ -213,6 +213,7 @@ func quantity(name v1.ResourceName, amount int64) resource.Quantity {
 	case v1.ResourceMemory, v1.ResourceEphemeralStorage:
 		amount -= amount % kibibyte // a node tells whole KiB
 		return *resource.NewQuantity(amount, resource.BinarySI)
+	default:
+		return *resource.NewQuantity(amount, resource.DecimalSI)
 	}
-	return *resource.NewQuantity(amount, resource.DecimalSI)
 }

@@ -5,6 +5,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -37,7 +38,7 @@ type catalogue struct {
 	spot     map[spotPool]float64
 
 	typesAt, zonesAt, onDemandAt, spotAt time.Time
-	version                              int // grows with every replacement
+	version                              int // grows with every change
 }
 
 type spotPool struct{ instanceType, zone string }
@@ -96,11 +97,19 @@ func (p *Provider) refreshCatalogue(ctx context.Context) (*catalogue, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	next.version++
+	if known == nil || !next.sellsAs(known) {
+		next.version++
+	}
 	p.mu.Lock()
 	p.catalogue = &next
 	p.mu.Unlock()
 	return &next, nil
+}
+
+// sellsAs compares what does change from one read to the next.
+func (c *catalogue) sellsAs(before *catalogue) bool {
+	return c.typesAt.Equal(before.typesAt) && maps.EqualFunc(c.zones, before.zones, slices.Equal) &&
+		maps.Equal(c.onDemand, before.onDemand) && maps.Equal(c.spot, before.spot)
 }
 
 // keep stores a value that was read without error.

@@ -3,6 +3,7 @@
 package ec2
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,8 +45,13 @@ type launchable struct {
 	maxPods  int64
 }
 
-// assemble computes what the class can launch. The error is about the class's kubelet settings.
-func (c *class) assemble() error {
+// assemble computes what the class can launch, unless that is the same as before. The error is about the class's kubelet
+// settings.
+func (c *class) assemble(before *class) error {
+	if before != nil && before.types != nil && c.sameAs(before) {
+		c.byZone, c.launchable, c.types = before.byZone, before.launchable, before.types
+		return nil
+	}
 	c.byZone = map[string][]string{}
 	zoneIDs := map[string]string{}
 	for _, s := range c.subnets {
@@ -74,6 +80,22 @@ func (c *class) assemble() error {
 		})
 	}
 	return nil
+}
+
+// sameAs says that the generation before, resolved again, comes to the same.
+func (c *class) sameAs(before *class) bool {
+	places := func(of *class) []subnet {
+		list := slices.Clone(of.subnets)
+		for i := range list {
+			list[i].free = 0
+		}
+		slices.SortFunc(list, func(a, b subnet) int { return cmp.Compare(a.id, b.id) })
+		return list
+	}
+	sameImage := func(a, b image) bool {
+		return a.ID == b.ID && requirementsKey(a.Requirements) == requirementsKey(b.Requirements)
+	}
+	return c.catalogue.version == before.catalogue.version && slices.Equal(places(c), places(before)) && slices.EqualFunc(c.images, before.images, sameImage)
 }
 
 // supports says whether the type can do what the class wants.

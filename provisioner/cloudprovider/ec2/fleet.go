@@ -26,11 +26,18 @@ const (
 	// maxTypes is Karpenter's limit.
 	maxTypes = 60
 
-	// fleetMemory is how long a request is remembered after its last use, so that a replay is the very same.
-	fleetMemory = 30 * time.Minute
+	// choiceMemory is how long the choice of a token is remembered after its last use.
+	choiceMemory = 30 * time.Minute
 )
 
-// fleet is what a token stands for. It is not changed after it was built; lastUsed is guarded by Provider.mu.
+// choice is what a token was launched with besides its request, so that a replay is the very same.
+type choice struct {
+	class    *class
+	subnets  map[string]subnet // by zone
+	lastUsed time.Time         // guarded by Provider.mu
+}
+
+// fleet is a launch as EC2 takes it. It is not changed after it was built.
 type fleet struct {
 	class        *class
 	count        int
@@ -41,42 +48,41 @@ type fleet struct {
 	images       map[string]string // by instance type
 	subnets      map[string]subnet // by zone
 	addresses    int64             // that each of the subnets may lose
-
-	lastUsed time.Time
 }
 
-// fleetFor returns the request of the launch's token: the remembered one, or one made of what the class is now. Equal
-// requests make equal fleets as long as the class and the choice of subnets are the same.
+// fleetFor builds the request, with the class and the subnets that the token had before, if it had. Equal requests make
+// equal fleets as long as those are the same.
 func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudprovider.LaunchError) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.fleets, func(_ string, f *fleet) bool { return now.Sub(f.lastUsed) > fleetMemory })
-	f := p.fleets[req.Token]
-	if f == nil {
-		c := p.resolved(req.NodeClass)
-		if c == nil {
-			return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Err: cloudprovider.ErrNotReady}
-		}
-		var failure *cloudprovider.LaunchError
-		if f, failure = p.newFleet(c, req); failure != nil {
-			return nil, failure
-		}
-		p.fleets[req.Token] = f
-		for _, s := range f.subnets {
-			c.inFlight[s.id] += f.addresses
-		}
+	maps.DeleteFunc(p.choices, func(_ string, made *choice) bool { return now.Sub(made.lastUsed) > choiceMemory })
+	if made := p.choices[req.Token]; made != nil {
+		made.lastUsed = now
+		return p.newFleet(made.class, req, made.subnets)
 	}
-	f.lastUsed = now
+	c := p.resolved(req.NodeClass)
+	if c == nil {
+		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Err: cloudprovider.ErrNotReady}
+	}
+	f, failure := p.newFleet(c, req, nil)
+	if failure != nil {
+		return nil, failure
+	}
+	p.choices[req.Token] = &choice{class: c, subnets: f.subnets, lastUsed: now}
+	for _, s := range f.subnets {
+		c.inFlight[s.id] += f.addresses
+	}
 	return f, nil
 }
 
-func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest) (*fleet, *cloudprovider.LaunchError) {
+func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest, subnets map[string]subnet) (*fleet, *cloudprovider.LaunchError) {
 	if req.Token == "" || req.Count < 1 || req.Count > math.MaxInt32 || len(req.Claims) != req.Count {
 		err := fmt.Errorf("launch of %d machines for %d claims, token %q", req.Count, len(req.Claims), req.Token)
 		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.Rejected, Err: err}
 	}
 	f := &fleet{class: c, count: req.Count, images: map[string]string{}, subnets: map[string]subnet{}}
+	maps.Copy(f.subnets, subnets)
 	f.capacityType = onDemand
 	if slices.ContainsFunc(req.Options, func(o cloudprovider.LaunchOption) bool { return o.Offering.CapacityType == spot }) {
 		f.capacityType = spot

@@ -71,7 +71,7 @@ type Provider struct {
 	classes     map[string]*class // by name
 	unavailable *unavailable
 	templates   map[string]*template // by name
-	fleets      map[string]*fleet    // by token
+	choices     map[string]*choice   // by token
 }
 
 var _ cloudprovider.Interface = (*Provider)(nil)
@@ -117,7 +117,7 @@ func New(opts Options) *Provider {
 		classes:     map[string]*class{},
 		unavailable: newUnavailable(),
 		templates:   map[string]*template{},
-		fleets:      map[string]*fleet{},
+		choices:     map[string]*choice{},
 	}
 }
 

@@ -54,7 +54,6 @@ func TestRefusedPoolIsAvoidedForAWhile(t *testing.T) {
 }
 
 func TestNothingLaunched(t *testing.T) {
-	t.Parallel()
 	cases := map[string]struct {
 		rule fakeaws.Rule
 		want cloudprovider.LaunchFailure
@@ -70,20 +69,21 @@ func TestNothingLaunched(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newCloud(t)
-			class := c.ready(t, demoClass())
-			tc.rule.Action = "CreateFleet"
-			c.aws.SetFault(tc.rule)
-			_, err := c.Launch(t.Context(), launchRequest(class, "g1-1", c.options(t, class, onDemand, "m5.4xlarge")))
-			if failure := wantLaunchError(t, err); failure.Failure != tc.want || failure.Code != tc.rule.Code {
-				t.Errorf("got %v, want %s", err, tc.want)
-			}
-			for typeName, want := range map[string]int{"m5.large": tc.wantLarge, "m5.4xlarge": tc.want4xlarge} {
-				if got := c.available(t, c.typeNamed(t, class, typeName), onDemand); got != want {
-					t.Errorf("%s: %d offerings available, want %d", typeName, got, want)
+			synctest.Test(t, func(t *testing.T) {
+				c := newCloud(t)
+				class := c.ready(t, demoClass())
+				tc.rule.Action = "CreateFleet"
+				c.aws.SetFault(tc.rule)
+				_, err := c.Launch(t.Context(), launchRequest(class, "g1-1", c.options(t, class, onDemand, "m5.4xlarge")))
+				if failure := wantLaunchError(t, err); failure.Failure != tc.want || failure.Code != tc.rule.Code {
+					t.Errorf("got %v, want %s", err, tc.want)
 				}
-			}
+				for typeName, want := range map[string]int{"m5.large": tc.wantLarge, "m5.4xlarge": tc.want4xlarge} {
+					if got := c.available(t, c.typeNamed(t, class, typeName), onDemand); got != want {
+						t.Errorf("%s: %d offerings available, want %d", typeName, got, want)
+					}
+				}
+			})
 		})
 	}
 }

@@ -164,12 +164,12 @@ func (p *Provider) judge(next *class, f *found, before *class, familyFault *faul
 	}
 	set.SetTrue(awsv1.ConditionTypePlacementGroupReady)
 	next.setStatus(groups)
-	p.judgeWhole(next, set)
+	p.judgeWhole(next, before, set)
 	return errors.Join(failures...)
 }
 
 // judgeWhole assembles the class and decides on the condition that needs all the others.
-func (p *Provider) judgeWhole(next *class, set conditions) {
+func (p *Provider) judgeWhole(next, before *class, set conditions) {
 	spec := &next.object.Spec
 	wrong := validate(spec)
 	parts := []string{
@@ -178,7 +178,7 @@ func (p *Provider) judgeWhole(next *class, set conditions) {
 	complete := set.IsTrue(parts...) && next.cluster != nil && next.catalogue != nil
 	if wrong == nil && complete {
 		next.shape = p.shapeOf(spec, next.family)
-		if err := next.assemble(); err != nil {
+		if err := next.assemble(before); err != nil {
 			wrong = &fault{invalidKubelet, "spec." + err.Error()}
 		}
 	}

@@ -3,6 +3,7 @@
 package ec2
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -160,4 +161,29 @@ func readPublished(t *testing.T, name string) map[string]map[string]string {
 		t.Fatal(err)
 	}
 	return published
+}
+
+// wideOptions are the 60 cheapest types with at least one CPU to spare, in every zone.
+func wideOptions(t testing.TB, c *cloud) []cloudprovider.LaunchOption {
+	t.Helper()
+	types, err := c.InstanceTypes(demoClass())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byPrice := slices.Clone(types)
+	slices.SortStableFunc(byPrice, func(a, b *cloudprovider.InstanceType) int {
+		return cmp.Compare(a.Offerings[0].Price, b.Offerings[0].Price)
+	})
+	var options []cloudprovider.LaunchOption
+	for _, it := range byPrice {
+		if it.Allocatable.Cpu().MilliValue() < 1500 || it.Labels[v1.LabelArchStable] != "amd64" || len(options) >= 3*60 {
+			continue
+		}
+		for _, offering := range it.Offerings {
+			if offering.CapacityType == onDemand {
+				options = append(options, cloudprovider.LaunchOption{InstanceType: it, Offering: offering})
+			}
+		}
+	}
+	return options
 }
