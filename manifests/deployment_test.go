@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	"k8s.io/utils/ptr"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
@@ -118,32 +117,5 @@ func TestProbes(t *testing.T) {
 		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Scheme != v1.URISchemeHTTPS || !ports[probe.HTTPGet.Port.StrVal] {
 			t.Errorf("%s probe = %v, want HTTPS on one of %v", name, probe, ports)
 		}
-	}
-}
-
-// TestSchedulerConfig checks what the product refuses to start without. The plugin's args are decoded in its package.
-func TestSchedulerConfig(t *testing.T) {
-	t.Parallel()
-	config := only[*kubeschedulerv1.KubeSchedulerConfiguration](t, "base/config.yaml")
-	election := config.LeaderElection
-	if !ptr.Deref(election.LeaderElect, false) || election.ResourceName != "jit-scheduler" || election.ResourceNamespace != metav1.NamespaceSystem {
-		t.Errorf("leader election = %+v, want lease kube-system/jit-scheduler", election)
-	}
-	if config.ClientConnection.QPS < 1000 || config.ClientConnection.Burst < 2000 {
-		t.Errorf("client = %+v, which throttles 1,000 bindings", config.ClientConnection)
-	}
-	if len(config.Profiles) != 1 || ptr.Deref(config.Profiles[0].SchedulerName, "") != "jit-scheduler" {
-		t.Fatalf("profiles = %+v, want one named jit-scheduler", config.Profiles)
-	}
-	ours := []kubeschedulerv1.Plugin{{Name: "NodeProvisioning"}}
-	plugins := config.Profiles[0].Plugins
-	if diff := cmp.Diff(ours, plugins.MultiPoint.Enabled); diff != "" {
-		t.Errorf("enabled everywhere (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(ours, plugins.PostFilter.Enabled); diff != "" {
-		t.Errorf("enabled first in PostFilter (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]kubeschedulerv1.Plugin{{Name: "NodeUnschedulable"}}, plugins.MultiPoint.Disabled); diff != "" {
-		t.Errorf("disabled (-want +got):\n%s", diff)
 	}
 }

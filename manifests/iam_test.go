@@ -8,6 +8,10 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider/ec2"
 )
 
 // oneOrMany is a JSON string or a list of them.
@@ -62,7 +66,7 @@ func TestPolicyIsLeastPrivilege(t *testing.T) {
 				t.Errorf("%s allows %s", s.Sid, action)
 			}
 			_, verb, _ := strings.Cut(action, ":")
-			reads = reads && (strings.HasPrefix(verb, "Describe") || strings.HasPrefix(verb, "Get"))
+			reads = reads && (strings.HasPrefix(verb, "Describe") || strings.HasPrefix(verb, "Get") || strings.HasPrefix(verb, "List"))
 		}
 		for _, resource := range s.Resource {
 			if resource == "*" && !reads {
@@ -72,6 +76,24 @@ func TestPolicyIsLeastPrivilege(t *testing.T) {
 		if !reads && s.Sid != launchInputs && len(s.Condition) == 0 {
 			t.Errorf("%s changes things without a condition", s.Sid)
 		}
+	}
+}
+
+// TestPolicyIsWhatTheAdapterCalls: nothing is missing, nothing is left over.
+func TestPolicyIsWhatTheAdapterCalls(t *testing.T) {
+	t.Parallel()
+	granted := map[string]bool{}
+	for _, s := range readPolicy(t, "iam/controller-policy.json").Statement {
+		for _, action := range s.Action {
+			granted[action] = true
+		}
+	}
+	needed := map[string]bool{}
+	for _, permission := range ec2.Permissions {
+		needed[permission.Action] = true
+	}
+	if diff := cmp.Diff(needed, granted); diff != "" {
+		t.Errorf("granted (-needed +granted):\n%s", diff)
 	}
 }
 

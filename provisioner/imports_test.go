@@ -124,6 +124,11 @@ var importRules = map[string]importRule{
 		deny:     append([]string{"./kind-e2e/fakeaws/..."}, product...), indirect: true, tests: true,
 		why: "Karpenter runs on it as well",
 	},
+	"end-to-end cases run the product as a program": {
+		packages: []string{"./kind-e2e/e2e/...", "./kind-e2e/cmd/..."},
+		deny:     product, indirect: true, tests: true,
+		why: "they see what users see",
+	},
 	"tests use the standard library": {
 		packages: []string{"./..."},
 		deny:     []string{"github.com/stretchr/testify/...", "github.com/onsi/..."}, tests: true,
