@@ -3,11 +3,13 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +35,8 @@ const startTimeout = 3 * time.Minute
 type Options struct {
 	// Name tells clusters on one machine apart.
 	Name string
+	// Mode, if empty, is the CLUSTER environment variable, or ModeLocal if that is
+	// empty too.
 	Mode Mode
 	// Root is the repository, which has the binaries; empty finds it from the
 	// working directory.
@@ -89,13 +93,10 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting cluster %s: %w", opts.Name, err)
 	}
-	switch opts.Mode {
-	case ModeLocal:
-		err = c.startLocal(ctx)
-	case ModeKind:
+	if opts.Mode == ModeKind {
 		err = c.startKind(ctx)
-	default:
-		return nil, fmt.Errorf("starting cluster %s: mode %q is neither %s nor %s", opts.Name, opts.Mode, ModeLocal, ModeKind)
+	} else {
+		err = c.startLocal(ctx)
 	}
 	if err == nil {
 		err = c.startKubelets(ctx)
@@ -108,14 +109,11 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 
 // prepare defaults opts, finds the binaries and makes an empty folder.
 func prepare(opts *Options) (*Cluster, error) {
-	if opts.Name == "" {
-		opts.Name = "default"
-	}
-	if opts.Mode == "" {
-		opts.Mode = ModeLocal
-	}
-	if opts.K8S == "" {
-		opts.K8S = os.Getenv("K8S")
+	opts.Name = cmp.Or(opts.Name, "default")
+	opts.Mode = cmp.Or(opts.Mode, Mode(os.Getenv("CLUSTER")), ModeLocal)
+	opts.K8S = cmp.Or(opts.K8S, os.Getenv("K8S"))
+	if opts.Mode != ModeLocal && opts.Mode != ModeKind {
+		return nil, fmt.Errorf("mode %q is neither %s nor %s", opts.Mode, ModeLocal, ModeKind)
 	}
 	if opts.Root == "" {
 		root, err := binaries.RepoRoot(".")
@@ -179,12 +177,7 @@ func (c *Cluster) Stop() error {
 		if c.stopKubelets != nil {
 			c.stopKubelets()
 		}
-		var errs []error
-		// Clients before servers. Only etcd has anything to finish; the API
-		// server would wait for its watches to end.
-		for i := len(c.processes) - 1; i >= 0; i-- {
-			errs = append(errs, c.processes[i].Stop(2*time.Second))
-		}
+		errs := []error{c.stopProcesses()}
 		if c.stopMode != nil {
 			errs = append(errs, c.stopMode())
 		}
@@ -194,6 +187,16 @@ func (c *Cluster) Stop() error {
 		c.stopErr = errors.Join(errs...)
 	})
 	return c.stopErr
+}
+
+// stopProcesses ends clients before servers. Only etcd has anything to finish; the
+// API server would wait for its watches to end.
+func (c *Cluster) stopProcesses() error {
+	var errs []error
+	for _, p := range slices.Backward(c.processes) {
+		errs = append(errs, p.Stop(2*time.Second))
+	}
+	return errors.Join(errs...)
 }
 
 // Wait blocks until ctx ends, which is no error, or a component does, which is.

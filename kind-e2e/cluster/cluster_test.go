@@ -30,10 +30,12 @@ func TestWaitReady(t *testing.T) {
 	t.Cleanup(refused.Close)
 	cases := map[string]struct {
 		script, url string
+		earlier     string // the script of a component that was started before
 		wantErrs    []string
 	}{
 		"ready at the third time": {script: "sleep 100", url: server.URL},
-		"the process ends":        {script: "echo no such flag; exit 1", url: refused.URL, wantErrs: []string{"shell ended before it was ready (exit status 1)", "no such flag"}},
+		"the process ends":        {script: "echo no such flag; exit 1", url: refused.URL, wantErrs: []string{"shell ended before all were ready (exit status 1)", "no such flag"}},
+		"an earlier process ends": {script: "sleep 100", earlier: "echo no disk; exit 1", url: refused.URL, wantErrs: []string{"no disk"}},
 		"never ready":             {script: "echo still trying; sleep 100", url: refused.URL, wantErrs: []string{"403 Forbidden", "still trying"}},
 	}
 	for name, tc := range cases {
@@ -42,6 +44,9 @@ func TestWaitReady(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			c := &Cluster{config: &rest.Config{}}
+			if tc.earlier != "" {
+				c.processes = append(c.processes, startShell(t, tc.earlier))
+			}
 			err := c.waitReady(ctx, startShell(t, tc.script), tc.url)
 			if (err == nil) != (len(tc.wantErrs) == 0) {
 				t.Fatalf("got error %v, want %q", err, tc.wantErrs)

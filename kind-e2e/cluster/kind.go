@@ -113,14 +113,14 @@ func (c *Cluster) takeKindCA(all []nodes.Node) error {
 	return err
 }
 
-// DeleteKind deletes the kind cluster that Start made for name, wherever it was
-// started from.
-func DeleteKind(name, kubeconfig string) error {
+// DeleteKind deletes the kind cluster that Start made for name, if the process
+// that did can no longer.
+func DeleteKind(name string) error {
 	provider, err := kindProvider()
 	if err != nil {
 		return err
 	}
-	return provider.Delete("jit-"+name, kubeconfig)
+	return provider.Delete("jit-"+name, "")
 }
 
 // kindProvider returns kind with the container engine that answers.

@@ -10,6 +10,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/jit-scheduler/jit-scheduler/kind-e2e/binaries"
 )
@@ -17,8 +19,28 @@ import (
 //go:embed audit-policy.yaml
 var auditPolicy []byte
 
+// startAttempts is how often free ports are looked for: somebody else may take one
+// between our look and the component's.
+const startAttempts = 3
+
 // startLocal starts etcd, the API server and its two clients.
 func (c *Cluster) startLocal(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		err := c.tryLocal(ctx)
+		if err == nil || attempt == startAttempts || !strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
+			return err
+		}
+		if err := c.stopProcesses(); err != nil {
+			return err
+		}
+		c.processes = nil
+		if err := c.emptyDir(); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Cluster) tryLocal(ctx context.Context) error {
 	p, err := freePorts()
 	if err != nil {
 		return err
@@ -127,8 +149,7 @@ func (c *Cluster) issueCredentials() (credentials, error) {
 	return creds, errors.Join(errs...)
 }
 
-// freePorts asks the kernel for ports that nobody listens on. Somebody else may
-// take one before its component does; that component then fails and says so.
+// freePorts asks the kernel for ports that nobody listens on.
 func freePorts() (ports, error) {
 	var p ports
 	for _, port := range []*int{&p.etcd, &p.etcdPeer, &p.apiServer, &p.controllerManager, &p.scheduler} {

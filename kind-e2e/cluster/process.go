@@ -97,21 +97,26 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Err returns how the process ended: nil for exit code 0 and for one that still
 // runs, else what exec.Cmd.Wait gives.
 func (p *Process) Err() error {
+	if !p.ended() {
+		return nil
+	}
+	return p.err
+}
+
+func (p *Process) ended() bool {
 	select {
 	case <-p.done:
-		return p.err
+		return true
 	default:
-		return nil
+		return false
 	}
 }
 
 // Signal sends sig to the whole process group. Nothing is sent to a process that
 // has ended, whose id may be somebody else's by now.
 func (p *Process) Signal(sig syscall.Signal) error {
-	select {
-	case <-p.done:
+	if p.ended() {
 		return nil
-	default:
 	}
 	if err := syscall.Kill(-p.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signalling %s: %w", p.name, err)

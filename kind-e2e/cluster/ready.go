@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,7 +22,8 @@ const (
 	logTail = 15
 )
 
-// waitReady waits until url, asked as the admin, answers 200, or process ends.
+// waitReady waits until url, which is of process, answers 200 to the admin, or a
+// process ends: a component may never be ready because an earlier one has died.
 func (c *Cluster) waitReady(ctx context.Context, process *Process, url string) error {
 	transport, err := rest.TransportFor(c.Config())
 	if err != nil {
@@ -45,9 +47,12 @@ func (c *Cluster) waitReady(ctx context.Context, process *Process, url string) e
 		} else if ctx.Err() == nil {
 			last = err.Error()
 		}
+		for _, p := range append(slices.Clone(c.processes), process) {
+			if p.ended() {
+				return p.failure("ended before all were ready")
+			}
+		}
 		select {
-		case <-process.Done():
-			return process.failure("ended before it was ready")
 		case <-ctx.Done():
 			return process.failure(fmt.Sprintf("is not ready (%s): %v", last, ctx.Err()))
 		case <-time.After(pollEvery):

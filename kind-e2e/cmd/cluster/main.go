@@ -42,23 +42,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	opts := cluster.Options{Name: *name, Mode: cluster.Mode(os.Getenv("CLUSTER"))}
 	switch flags.Arg(0) {
 	case "up":
-		return up(ctx, opts, out)
+		return up(ctx, *name, out)
 	case "down":
-		return down(opts, out)
+		return down(*name, out)
 	default:
 		return errors.New(usage)
 	}
 }
 
-func up(ctx context.Context, opts cluster.Options, out io.Writer) error {
+func up(ctx context.Context, name string, out io.Writer) error {
 	start := time.Now()
-	c, err := cluster.Start(ctx, opts)
-	if errors.Is(err, cluster.ErrNoDocker) {
-		return cluster.ErrNoDocker // what else failed says nothing more
-	}
+	c, err := cluster.Start(ctx, cluster.Options{Name: name})
 	if err != nil {
 		return err
 	}
@@ -69,21 +65,21 @@ func up(ctx context.Context, opts cluster.Options, out io.Writer) error {
 }
 
 // down asks the process that runs the cluster to end, and waits for it.
-func down(opts cluster.Options, out io.Writer) error {
+func down(name string, out io.Writer) error {
 	root, err := binaries.RepoRoot(".")
 	if err != nil {
 		return err
 	}
-	dir := cluster.DefaultDir(root, opts.Name)
+	dir := cluster.DefaultDir(root, name)
 	pid, err := cluster.Owner(dir)
 	if err != nil {
 		return err
 	}
 	if pid == 0 {
-		if opts.Mode == cluster.ModeKind {
-			return cluster.DeleteKind(opts.Name, "")
+		if cluster.Mode(os.Getenv("CLUSTER")) == cluster.ModeKind {
+			return cluster.DeleteKind(name) // whoever ran it was killed
 		}
-		fmt.Fprintf(out, "cluster %s does not run\n", opts.Name)
+		fmt.Fprintf(out, "cluster %s does not run\n", name)
 		return nil
 	}
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
