@@ -3,6 +3,7 @@
 package fakeaws
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,9 +26,7 @@ type instanceTypeItem struct {
 	MemoryMiB          int            `xml:"memoryInfo>sizeInMiB"`
 	StorageSupported   bool           `xml:"instanceStorageSupported"`
 	Storage            *storageInfo   `xml:"instanceStorageInfo"`
-	EBSOptimized       string         `xml:"ebsInfo>ebsOptimizedSupport"`
-	EBSMaximum         int            `xml:"ebsInfo>ebsOptimizedInfo>maximumBandwidthInMbps,omitempty"`
-	EBSEncryption      string         `xml:"ebsInfo>encryptionSupport"`
+	EBS                ebsInfo        `xml:"ebsInfo"`
 	Network            networkInfo    `xml:"networkInfo"`
 	GPU                *gpuInfo       `xml:"gpuInfo"`
 	Inference          *inferenceInfo `xml:"inferenceAcceleratorInfo"`
@@ -35,6 +34,16 @@ type instanceTypeItem struct {
 	PlacementGroups    []string       `xml:"placementGroupInfo>supportedStrategies>item"`
 	SupportedBootModes []string       `xml:"supportedBootModes>item"`
 	NitroEnclaves      string         `xml:"nitroEnclavesSupport"`
+}
+
+type ebsInfo struct {
+	Support    string        `xml:"ebsOptimizedSupport"`
+	Encryption string        `xml:"encryptionSupport"`
+	Optimized  *ebsBandwidth `xml:"ebsOptimizedInfo"`
+}
+
+type ebsBandwidth struct {
+	MaximumMbps int `xml:"maximumBandwidthInMbps"`
 }
 
 type storageInfo struct {
@@ -139,20 +148,23 @@ func boolText(b bool) string {
 
 func newInstanceTypeItem(it catalogue.Type) instanceTypeItem {
 	item := instanceTypeItem{
-		InstanceType: it.Name, CurrentGeneration: true, BareMetal: it.BareMetal, Burstable: strings.HasPrefix(it.Name, "t"), Hypervisor: it.Hypervisor,
+		InstanceType: it.Name, CurrentGeneration: true, BareMetal: it.BareMetal, Burstable: burstable.MatchString(it.Name), Hypervisor: it.Hypervisor,
 		UsageClasses: []string{onDemand, spot}, Virtualization: []string{"hvm"}, RootDeviceTypes: []string{"ebs"},
 		Architectures: []string{ec2Arch(it.Arch)}, ClockGHz: float64(it.ClockMHz) / 1000, Manufacturer: manufacturers[it.CPUManufacturer],
-		VCPUs: it.VCPU, MemoryMiB: it.MemoryMiB, StorageSupported: it.NVMeGB > 0, EBSOptimized: "unsupported", EBSEncryption: "supported",
+		VCPUs: it.VCPU, MemoryMiB: it.MemoryMiB, StorageSupported: it.NVMeGB > 0, EBS: ebsInfo{Support: "unsupported", Encryption: "supported"},
 		Network: newNetworkInfo(it), PlacementGroups: []string{"partition", "spread"}, SupportedBootModes: []string{"legacy-bios", "uefi"}, NitroEnclaves: "unsupported",
 	}
 	if it.Hypervisor == "nitro" && it.VCPU >= 4 {
 		item.NitroEnclaves = "supported"
 	}
+	if !item.Burstable && !it.Flex {
+		item.PlacementGroups = append(item.PlacementGroups, "cluster")
+	}
 	if it.NVMeGB > 0 {
 		item.Storage = &storageInfo{TotalGB: it.NVMeGB, NVMe: "required"}
 	}
 	if it.EBSMbps > 0 {
-		item.EBSOptimized, item.EBSMaximum = "default", it.EBSMbps
+		item.EBS.Support, item.EBS.Optimized = "default", &ebsBandwidth{MaximumMbps: it.EBSMbps}
 	}
 	if it.GPUManufacturer != "" { // a fraction of a GPU counts as 0
 		item.GPU = &gpuInfo{GPUs: []gpuItem{{
@@ -168,6 +180,8 @@ func newInstanceTypeItem(it catalogue.Type) instanceTypeItem {
 	}
 	return item
 }
+
+var burstable = regexp.MustCompile(`^t\d`)
 
 // manufacturers spells the catalogue's names as EC2 does.
 var manufacturers = map[string]string{"intel": "Intel", "amd": "AMD", "aws": "AWS", "apple": "Apple", "nvidia": "NVIDIA", "habana": "Habana", "xilinx": "Xilinx"}
