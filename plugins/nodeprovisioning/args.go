@@ -3,6 +3,7 @@
 package nodeprovisioning
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -41,13 +43,34 @@ func DecodeArgs(obj runtime.Object, path *field.Path) (NodeProvisioningArgs, err
 	switch o := obj.(type) {
 	case nil:
 	case *runtime.Unknown:
-		if err := yaml.UnmarshalStrict(o.Raw, &args); err != nil {
-			return args, fmt.Errorf("%s: decoding: %w", path, err)
+		if errs := decodeStrict(o.Raw, &args, path); len(errs) > 0 {
+			return args, errs.ToAggregate()
 		}
 	default:
 		return args, fmt.Errorf("%s: want NodeProvisioningArgs, got %T", path, obj)
 	}
 	return args, args.validate(path).ToAggregate()
+}
+
+// decodeStrict decodes YAML or JSON and names what it does not know.
+func decodeStrict(raw []byte, args *NodeProvisioningArgs, path *field.Path) field.ErrorList {
+	text, err := yaml.YAMLToJSONStrict(raw)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, string(raw), err.Error())}
+	}
+	strict, err := json.UnmarshalStrict(text, args)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, string(text), err.Error())}
+	}
+	var errs field.ErrorList
+	for _, err := range strict {
+		at := path
+		if f, ok := errors.AsType[json.FieldError](err); ok {
+			at = path.Child(f.FieldPath())
+		}
+		errs = append(errs, field.Forbidden(at, err.Error()))
+	}
+	return errs
 }
 
 func (a *NodeProvisioningArgs) validate(path *field.Path) field.ErrorList {
