@@ -227,7 +227,7 @@ func requirementsOf(n *node, options []*candidate) []karpv1.NodeSelectorRequirem
 	for _, l := range n.loads {
 		if terms := scheduling.FromPod(l.pods[0]); len(terms) == 1 {
 			for _, r := range terms[0] {
-				if r.Satisfiable() && !scheduling.Restricted(r.Key) {
+				if r.Satisfiable() && !scheduling.Restricted(r.Key) && r.Key != ebsZoneLabel {
 					out.Add(r)
 				}
 			}

@@ -187,7 +187,9 @@ func (p *planner) retry() {
 
 // takeReady leaves pods to ready nodes and says how many.
 func (p *planner) takeReady(c *class) int {
-	n := min(p.f.Ready(c.Class, len(c.rest)), len(c.rest))
+	waiting := *c.Class
+	waiting.Pods = c.rest
+	n := min(p.f.Ready(&waiting, len(c.rest)), len(c.rest))
 	if n <= 0 {
 		return 0
 	}
