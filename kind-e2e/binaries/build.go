@@ -89,7 +89,7 @@ func writeBuildModule(ctx context.Context, dir string, p program) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	downloaded, err := download(ctx, dir, p.graph)
+	downloaded, err := download(ctx, p.graph)
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ func writeBuildModule(ctx context.Context, dir string, p program) error {
 // downloaded is the part that we use of what go mod download -json prints.
 type downloaded struct{ Dir, GoMod, Error string }
 
-func download(ctx context.Context, dir string, m module.Version) (downloaded, error) {
-	// Outside of any module, or the go command would read dir's half-written one.
+func download(ctx context.Context, m module.Version) (downloaded, error) {
+	// Outside of any module, whose go.mod the go command would read.
 	cmd := goCommand(ctx, os.TempDir(), "mod", "download", "-json", m.String())
 	stdout, err := cmd.Output()
 	var d downloaded

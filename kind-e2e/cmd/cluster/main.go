@@ -86,7 +86,7 @@ func down(name string, out io.Writer) error {
 		return fmt.Errorf("ending process %d: %w", pid, err)
 	}
 	for deadline := time.Now().Add(downTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if pid, err := cluster.Owner(dir); err != nil || pid == 0 {
+		if left, err := cluster.Owner(dir); err != nil || left == 0 {
 			return err
 		}
 	}
