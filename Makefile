@@ -10,7 +10,7 @@ help: ## Print this list
 
 .PHONY: build
 build: ## Build the product: .bin/jit-scheduler
-	CGO_ENABLED=0 go build -o .bin/jit-scheduler ./cmd/jit-scheduler
+	CGO_ENABLED=0 go build -ldflags='-s -w' -o .bin/jit-scheduler ./cmd/jit-scheduler
 
 .PHONY: binaries
 binaries: ## Build the local control plane from Go modules into .bin (about 15 min on 2 cores when cold, then reused)

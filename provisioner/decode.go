@@ -44,4 +44,17 @@ func decode[T any](o any) (obj *T, unknown []string, err error) {
 	return obj, unknown, nil
 }
 
+// encode goes through JSON: Karpenter's types keep what users wrote in fields that only their own marshallers know.
+func encode(obj any) (map[string]any, error) {
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encoding: %w", err)
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("encoding: %w", err)
+	}
+	return out, nil
+}
+
 func underSpec(path string) bool { return len(path) > 5 && path[:5] == "spec." }

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -19,9 +18,9 @@ import (
 // createClaim creates the NodeClaim. One that exists already under our launch group is our own, from before a reply
 // was lost. A refusal that repeating cannot cure is final.
 func (p *Provisioner) createClaim(ctx context.Context, a lifecycle.CreateClaim) ([]lifecycle.Event, error) {
-	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(a.Object)
+	raw, err := encode(a.Object)
 	if err != nil {
-		return nil, fmt.Errorf("encoding NodeClaim: %w", err)
+		return nil, err
 	}
 	delete(raw, "status")
 	if err := p.Leading(); err != nil {

@@ -113,7 +113,7 @@ func (e *Env) Stop() error {
 // build compiles a command of this repository into .bin.
 func (e *Env) build(ctx context.Context, name, pkg string) (string, error) {
 	out := filepath.Join(e.Root, ".bin", name)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", out, pkg)
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", out, pkg)
 	cmd.Dir = e.Root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, text)

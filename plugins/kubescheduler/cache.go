@@ -3,12 +3,15 @@
 package kubescheduler
 
 import (
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/jit-scheduler/jit-scheduler/plugins/nodeprovisioning"
 )
 
 // trackedCache is the scheduler's cache, with a note of which nodes have changed since world was refreshed. A second
@@ -92,13 +95,27 @@ func (c *trackedCache) RemovePod(logger klog.Logger, pod *v1.Pod) error {
 // AddNode implements internalcache.Cache.
 func (c *trackedCache) AddNode(logger klog.Logger, node *v1.Node) {
 	defer c.note(node.Name)
-	c.Cache.AddNode(logger, node)
+	c.Cache.AddNode(logger, uncordoned(node))
+}
+
+// uncordoned is a held node without the taint that the node lifecycle controller adds to every cordoned one: it would
+// stop the pods that the node is held for. Everybody else is kept off by NodeProvisioning's own Filter, which every
+// profile has.
+func uncordoned(node *v1.Node) *v1.Node {
+	if !nodeprovisioning.IsHeld(node) {
+		return node
+	}
+	out := *node
+	out.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t v1.Taint) bool {
+		return t.Key == v1.TaintNodeUnschedulable
+	})
+	return &out
 }
 
 // UpdateNode implements internalcache.Cache.
 func (c *trackedCache) UpdateNode(logger klog.Logger, oldNode, newNode *v1.Node) {
 	defer c.note(newNode.Name)
-	c.Cache.UpdateNode(logger, oldNode, newNode)
+	c.Cache.UpdateNode(logger, oldNode, uncordoned(newNode))
 }
 
 // RemoveNode implements internalcache.Cache.

@@ -26,10 +26,31 @@ func (a *Adapter) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, er
 			return nil, nil
 		}
 		p, ok := e.(*framework.QueuedPodInfo)
-		if !ok || p.PodInfo == nil || p.Pod == nil || !a.park(logger, p) {
+		if !ok || p.PodInfo == nil || p.Pod == nil {
+			return e, nil
+		}
+		if !a.park(logger, p) {
+			a.dropNomination(p)
 			return e, nil
 		}
 	}
+}
+
+// dropNomination takes the name of a claim off a pod that has a cycle: it was written for people to see, and the
+// scheduler would look for a node of that name.
+func (a *Adapter) dropNomination(p *framework.QueuedPodInfo) {
+	name := p.Pod.Status.NominatedNodeName
+	if name == "" || a.nominatedOnReal(p.Pod) {
+		return
+	}
+	pod := p.Pod.DeepCopy()
+	pod.Status.NominatedNodeName = ""
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return
+	}
+	a.sched.SchedulingQueue.DeleteNominatedPodIfExists(p.Pod)
+	p.PodInfo = info
 }
 
 // park assumes a popped pod on the planned node that the ledger names and takes it out of the queue's hands. It
