@@ -60,6 +60,7 @@ type claim struct {
 
 	registered, initialized, handed           bool
 	registeredAt, initializedAt, handedAt     time.Time
+	warned                                    bool // that the unregistered taint is missing
 	unheld                                    bool // registered without a hold, or it was given up
 	held, evicted                             bool
 	lastPodEvent                              time.Time
@@ -223,6 +224,9 @@ func (s *State) onRestore(ev Restore) {
 }
 
 func (s *State) onClaimSeen(object *karpv1.NodeClaim) {
+	if _, ok := s.buried[object.UID]; ok {
+		return
+	}
 	c := s.claims[object.Name]
 	if c == nil {
 		c = s.adopt(object)
@@ -310,8 +314,8 @@ func (s *State) withdraw(c *claim) bool {
 	if len(c.reserved) > 0 || c.group.launching(c) || s.settling(c) {
 		return false
 	}
-	if c.restored && c.planned == nil {
-		return false // made by hand, or not restored yet: the launch timeout decides
+	if c.restored && (c.planned == nil || c.object.Annotations[GroupAnnotation] == "") {
+		return false // not restored yet: the launch timeout decides; or made by hand: wanted without pods
 	}
 	s.giveUp(c, "Withdrawn", "no pod needs it any more")
 	return true

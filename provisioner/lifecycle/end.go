@@ -143,6 +143,10 @@ func (s *State) drop(c *claim) bool {
 		return false
 	}
 	s.evacuate(c, "the NodeClaim "+c.name+" is gone")
+	if c.object.UID != "" {
+		prune(s.buried, s.now)
+		s.buried[c.object.UID] = s.now
+	}
 	s.forget(c)
 	s.leaveGroup(c)
 	delete(s.claims, c.name)

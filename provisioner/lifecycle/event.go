@@ -121,7 +121,7 @@ type PodSeen struct {
 	DaemonSet bool
 	// StatefulSet pods keep their machine while they terminate.
 	StatefulSet bool
-	// Evicted is true for a pod with the condition DisruptionTarget: somebody drains.
+	// Evicted is true for a pod with the condition DisruptionTarget of the eviction API: somebody drains.
 	Evicted bool
 	// Terminal is true for Succeeded and Failed, Terminating for a deletion timestamp.
 	Terminal, Terminating bool

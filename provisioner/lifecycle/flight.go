@@ -31,6 +31,10 @@ type flight struct {
 func (s *State) send(e entity, a Action, want string, timeout time.Duration) bool {
 	key := a.Key()
 	f := s.flights[key]
+	if f != nil && f.owner != e && f.state == sent && s.now.Before(f.until) {
+		s.wakeAt(e, f.until)
+		return false
+	}
 	if f == nil || f.owner != e {
 		f = &flight{owner: e}
 		s.flights[key] = f

@@ -56,12 +56,14 @@ func (s *State) adoptOrphan(n *node) {
 		!slices.Contains(n.object.Finalizers, karpv1.TerminationFinalizer) {
 		return
 	}
+	if _, ended := s.ended[n.object.Spec.ProviderID]; ended {
+		return // nothing to drain: reconcile lets it go
+	}
 	c := s.newClaim(&karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.name, Labels: map[string]string{
 		karpv1.NodePoolLabelKey: n.object.Labels[karpv1.NodePoolLabelKey],
 	}}})
 	c.objectGone, c.reason, c.restored = true, "Orphaned", true
 	c.providerID = n.object.Spec.ProviderID
-	_, c.instGone = s.ended[c.providerID]
 	s.byProvider[c.providerID] = c
 	s.mark(c)
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
 )
 
@@ -119,6 +120,7 @@ const (
 	short             // a launch lacks one machine
 	broken            // launched machines never join
 	undersize         // launched machines are smaller than their type
+	refused           // a claim is not taken, a launch is rejected
 	outcomes
 )
 
@@ -137,6 +139,9 @@ func (p *process) finish(i int, how outcome) {
 	if how == withheld {
 		return
 	}
+	if how == refused && p.refuse(a) {
+		return
+	}
 	ev := p.w.do(a, how == short, how == broken)
 	if l, ok := ev.(Launched); ok && how == undersize {
 		for _, inst := range l.Instances {
@@ -150,6 +155,22 @@ func (p *process) finish(i int, how outcome) {
 	default:
 		p.apply(ev)
 	}
+}
+
+// refuse is a webhook, or a class that cannot be launched. It tells whether the action can be refused.
+func (p *process) refuse(a Action) bool {
+	switch a := a.(type) {
+	case CreateClaim:
+		if p.w.claims[a.Object.Name] != nil {
+			return false
+		}
+		p.apply(ClaimRefused{Name: a.Object.Name, Message: "quota"})
+	case Launch:
+		p.apply(LaunchFailed{Group: a.Group, Attempt: a.Attempt, Failure: cloudprovider.NodeClassNotReady, Message: "no subnet"})
+	default:
+		return false
+	}
+	return true
 }
 
 // deliver tells one fact of a kind.

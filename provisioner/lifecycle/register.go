@@ -118,6 +118,7 @@ func (s *State) onInstanceGone(providerID string) {
 		s.forget(x)
 		delete(s.surplus, providerID)
 	}
+	prune(s.ended, s.now)
 	s.ended[providerID] = s.now
 	if n := s.nodeByProvider[providerID]; n != nil {
 		s.mark(n)
@@ -178,6 +179,11 @@ func (s *State) register(c *claim, n *node) {
 		a.HoldUntil = s.now.Add(s.cfg.HoldTimeout).Unix()
 	}
 	s.send(c, a, "", s.cfg.ActionTimeout)
+	if !c.warned && !hasTaint(n.object, &karpv1.UnregisteredNoExecuteTaint) {
+		c.warned = true
+		s.emit(Publish{Claim: c.name, Node: n.name, Type: v1.EventTypeWarning, Reason: "UnregisteredTaintMissing",
+			Message: "the node joined without the taint karpenter.sh/unregistered: pods may have been placed on it too early"})
+	}
 }
 
 // openToAll says that the node takes everybody, or soon will: the claim takes no more pods.

@@ -29,8 +29,10 @@ type State struct {
 	nodeByProvider map[string]*node
 	// planned are the claims whose planned node is in the scheduler's cache.
 	planned map[string]*claim
-	// ended are the instances that are gone, for nodes that turn up late.
-	ended map[string]time.Time
+	// ended are the instances that are gone, for nodes that turn up late; buried are claims, by UID, that an
+	// informer may still tell of.
+	ended  map[string]time.Time
+	buried map[types.UID]time.Time
 	// closed is never written again once it was handed out.
 	closed map[string]struct{}
 
@@ -55,6 +57,7 @@ func New(cfg Config) *State {
 		nodeByProvider: map[string]*node{},
 		planned:        map[string]*claim{},
 		ended:          map[string]time.Time{},
+		buried:         map[types.UID]time.Time{},
 		closed:         map[string]struct{}{},
 		flights:        map[string]*flight{},
 	}
@@ -222,6 +225,14 @@ func (s *State) onFailed(ev Failed) {
 // ordered lists claims by when they were first known.
 func (s *State) ordered(set map[string]*claim) []*claim {
 	return slices.SortedFunc(maps.Values(set), func(a, b *claim) int { return int(a.seq - b.seq) })
+}
+
+// memory is how long what is gone is remembered.
+const memory = time.Hour
+
+// prune forgets what was remembered long enough.
+func prune[K comparable](m map[K]time.Time, now time.Time) {
+	maps.DeleteFunc(m, func(_ K, at time.Time) bool { return now.Sub(at) > memory })
 }
 
 func (s *State) next() int64 {

@@ -299,6 +299,7 @@ func registerNode(n *v1.Node, a RegisterNode) *v1.Node {
 	if n.Annotations == nil {
 		n.Annotations = map[string]string{}
 	}
+	maps.Copy(n.Labels, a.Claim.Labels)
 	n.Labels[karpv1.NodeRegisteredLabelKey] = "true"
 	n.Finalizers = []string{karpv1.TerminationFinalizer}
 	n.Spec.Taints = without(n.Spec.Taints, karpv1.UnregisteredTaintKey)
