@@ -26,19 +26,20 @@ const (
 	// maxTypes is Karpenter's limit.
 	maxTypes = 60
 
-	// choiceMemory is how long the choice of a token is remembered after its last use.
+	// choiceMemory is how long the choice of a token is remembered.
 	choiceMemory = 30 * time.Minute
 )
 
 // choice is what a token was launched with besides its request, so that a replay is the very same.
 type choice struct {
-	class    *class
-	subnets  map[string]subnet // by zone
-	lastUsed time.Time         // guarded by Provider.mu
+	class   *class
+	subnets map[string]subnet // by zone
+	at      time.Time
 }
 
 // fleet is a launch as EC2 takes it. It is not changed after it was built.
 type fleet struct {
+	inFlight     map[string]int64 // addresses that other launches may take, by subnet
 	class        *class
 	count        int
 	capacityType string
@@ -53,35 +54,46 @@ type fleet struct {
 // fleetFor builds the request, with the class and the subnets that the token had before, if it had. Equal requests make
 // equal fleets as long as those are the same.
 func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudprovider.LaunchError) {
-	now := time.Now()
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.choices, func(_ string, made *choice) bool { return now.Sub(made.lastUsed) > choiceMemory })
-	if made := p.choices[req.Token]; made != nil {
-		made.lastUsed = now
-		return p.newFleet(made.class, req, made.subnets)
-	}
+	made := p.choices[req.Token]
 	c := p.resolved(req.NodeClass)
+	var inFlight map[string]int64
+	if made == nil && c != nil {
+		inFlight = maps.Clone(c.inFlight)
+	}
+	p.mu.Unlock()
+	if made != nil {
+		return p.newFleet(made.class, req, made.subnets, nil)
+	}
 	if c == nil {
 		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Err: cloudprovider.ErrNotReady}
 	}
-	f, failure := p.newFleet(c, req, nil)
+	f, failure := p.newFleet(c, req, nil, inFlight)
 	if failure != nil {
 		return nil, failure
 	}
-	p.choices[req.Token] = &choice{class: c, subnets: f.subnets, lastUsed: now}
-	for _, s := range f.subnets {
-		c.inFlight[s.id] += f.addresses
-	}
+	p.choose(req.Token, f)
 	return f, nil
 }
 
-func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest, subnets map[string]subnet) (*fleet, *cloudprovider.LaunchError) {
+// choose remembers what the token was launched with and counts the addresses that it may take.
+func (p *Provider) choose(token string, f *fleet) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.choices, func(_ string, made *choice) bool { return now.Sub(made.at) > choiceMemory })
+	p.choices[token] = &choice{class: f.class, subnets: f.subnets, at: now}
+	for _, s := range f.subnets {
+		f.class.inFlight[s.id] += f.addresses
+	}
+}
+
+func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest, subnets map[string]subnet, inFlight map[string]int64) (*fleet, *cloudprovider.LaunchError) {
 	if req.Token == "" || req.Count < 1 || req.Count > math.MaxInt32 || len(req.Claims) != req.Count {
 		err := fmt.Errorf("launch of %d machines for %d claims, token %q", req.Count, len(req.Claims), req.Token)
 		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.Rejected, Err: err}
 	}
-	f := &fleet{class: c, count: req.Count, images: map[string]string{}, subnets: map[string]subnet{}}
+	f := &fleet{inFlight: inFlight, class: c, count: req.Count, images: map[string]string{}, subnets: map[string]subnet{}}
 	maps.Copy(f.subnets, subnets)
 	f.capacityType = onDemand
 	if slices.ContainsFunc(req.Options, func(o cloudprovider.LaunchOption) bool { return o.Offering.CapacityType == spot }) {
@@ -171,7 +183,7 @@ func (f *fleet) subnetIn(zone string) (subnet, bool) {
 		return chosen, true
 	}
 	var best subnet
-	free := func(s subnet) int64 { return s.free - f.class.inFlight[s.id] }
+	free := func(s subnet) int64 { return s.free - f.inFlight[s.id] }
 	for _, s := range f.class.subnets {
 		if s.zone == zone && (best.id == "" || cmp.Or(cmp.Compare(free(s), free(best)), cmp.Compare(best.id, s.id)) > 0) {
 			best = s

@@ -5,7 +5,7 @@ package ec2
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -211,6 +211,9 @@ func (p *Provider) publish(ctx context.Context, next *class, complete bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	name := next.object.Name
+	if now := p.classes[name]; now != nil && now.object.UID == next.object.UID && now.object.Generation > next.object.Generation {
+		return // a newer generation was resolved meanwhile
+	}
 	if !next.object.StatusConditions().IsTrue(awsv1.ConditionTypeValidationSucceeded) {
 		if p.classes[name] != nil {
 			klog.FromContext(ctx).Info("NodeClass can launch no more", "EC2NodeClass", klog.KRef("", name))
@@ -226,13 +229,18 @@ func (p *Provider) publish(ctx context.Context, next *class, complete bool) {
 
 // describe is an error without what differs from try to try, so that a condition does not change with every one.
 func describe(err error) string {
-	api, ok := errors.AsType[smithy.APIError](err)
-	if !ok {
-		return err.Error()
-	}
-	message := withoutSecrets(api.ErrorMessage())
+	call := "AWS"
 	if operation, ok := errors.AsType[*smithy.OperationError](err); ok {
-		return fmt.Sprintf("%s %s: %s: %s", operation.Service(), operation.Operation(), api.ErrorCode(), message)
+		call = operation.Service() + " " + operation.Operation()
 	}
-	return api.ErrorCode() + ": " + message
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return call + ": " + api.ErrorCode() + ": " + withoutSecrets(api.ErrorMessage())
+	}
+	if network, ok := errors.AsType[*net.OpError](err); ok {
+		return call + ": no answer: " + network.Err.Error()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return call + ": no answer in time"
+	}
+	return call + ": " + err.Error()
 }
