@@ -6,12 +6,13 @@ ARG BASE=gcr.io/distroless/static:nonroot
 
 FROM --platform=$BUILDPLATFORM ${GO} AS build
 ARG TARGETOS TARGETARCH
+ENV CGO_ENABLED=0 GOCACHE=/cache/build GOMODCACHE=/cache/modules
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN --mount=type=cache,target=/go/pkg/mod go mod download
+RUN --mount=type=cache,target=/cache go mod download
 COPY . .
-RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -ldflags='-s -w' -o /jit-scheduler ./cmd/jit-scheduler
+RUN --mount=type=cache,target=/cache \
+    GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -ldflags='-s -w' -o /jit-scheduler ./cmd/jit-scheduler
 
 FROM ${BASE}
 COPY --from=build /jit-scheduler /jit-scheduler
