@@ -44,14 +44,14 @@ func (s *State) reserve(c *claim, pods []Pod) []types.UID {
 		if p.claim != nil || p.bound != "" {
 			continue
 		}
-		sum := scheduling.Add(c.sum, pods[i].Requests)
-		if !scheduling.Fits(scheduling.Add(sum, c.daemons), c.room) {
+		if !c.hasRoomFor(pods[i].Requests) {
 			s.forgetPod(p)
 			continue
 		}
 		p.Pod = pods[i]
 		p.claim, p.paired = c, false
-		c.reserved[p.UID], c.sum = p, sum
+		c.reserved[p.UID] = p
+		add(c.sum, p.Requests)
 	}
 	return all
 }
@@ -64,7 +64,7 @@ func (s *State) release(p *pod) {
 	}
 	p.claim, p.paired = nil, false
 	delete(c.reserved, p.UID)
-	c.sum = scheduling.Sub(c.sum, p.Requests)
+	sub(c.sum, p.Requests)
 	if len(c.reserved) == 0 {
 		c.sum = v1.ResourceList{}
 	}
@@ -170,9 +170,9 @@ func (s *State) pendingSeen(p *pod, ev PodSeen) {
 		return
 	}
 	c := p.claim
-	c.sum = scheduling.Sub(c.sum, p.Requests)
+	sub(c.sum, p.Requests)
 	p.Pod = ev.Pod
-	c.sum = scheduling.Add(c.sum, p.Requests)
+	add(c.sum, p.Requests)
 	if !p.paired {
 		if !scheduling.Fits(scheduling.Add(c.sum, c.daemons), c.room) {
 			s.requeue(c, []*pod{p}, "", "the pod was resized and no longer fits "+c.name)
