@@ -5,12 +5,14 @@ package kubescheduler
 import (
 	"context"
 	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"
 )
@@ -121,14 +123,17 @@ func (f *fitter) place(n *framework.NodeInfo, pod *v1.Pod) {
 		f.recent = nil
 		return
 	}
-	for _, p := range f.recent {
-		if p.status.IsSuccess() {
-			if s := f.oracle.framework.RunPreFilterExtensionAddPod(f.ctx, p.state, p.pod, info, n); !s.IsSuccess() {
-				f.recent = nil
-				return
-			}
+	f.recent = slices.DeleteFunc(f.recent, func(p *prefiltered) bool {
+		if !p.status.IsSuccess() {
+			return false
 		}
-	}
+		// The spread plugin's AddPod is made for preemption: it keeps two domains only and loses the minimum when
+		// pods are added one after the other.
+		if !p.state.GetSkipFilterPlugins().Has(names.PodTopologySpread) {
+			return true
+		}
+		return !f.oracle.framework.RunPreFilterExtensionAddPod(f.ctx, p.state, p.pod, info, n).IsSuccess()
+	})
 }
 
 func usesClaims(pod *v1.Pod) bool {

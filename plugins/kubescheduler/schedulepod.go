@@ -5,6 +5,7 @@ package kubescheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -32,9 +33,12 @@ func (a *Adapter) schedulePod(inner schedulePodFunc) schedulePodFunc {
 // helped by a node.
 func noNodes(ctx context.Context, f framework.Framework, state fwk.CycleState, pod *v1.Pod) error {
 	d := framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}
-	_, s, plugins := f.RunPreFilterPlugins(ctx, state, pod)
+	result, s, plugins := f.RunPreFilterPlugins(ctx, state, pod)
 	d.UnschedulablePlugins = plugins
 	switch {
+	case s.IsSuccess() && !result.AllNodes():
+		// Pinned to nodes by name.
+		d.NodeToStatus.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(plugins))))
 	case s.IsSuccess():
 		// Without a rejector any event would wake the pod.
 		d.UnschedulablePlugins = sets.New(nodeprovisioning.Name)

@@ -5,6 +5,7 @@ package nodeprovisioning
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -48,9 +49,22 @@ func (pl *Plugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.
 	if s := statuses.Get(""); len(s.Reasons()) > 0 {
 		msg := "no new node can help: " + s.Message()
 		pl.event(ctx, pod, v1.EventTypeWarning, reasonNotNodeRelated, msg)
-		return nil, fwk.NewStatus(fwk.Unschedulable, msg)
+		return nil, fwk.NewStatus(pl.codeOf(s, statuses), msg)
 	}
 	return pl.provision(ctx, pod)
+}
+
+// codeOf is Unschedulable if preemption may help a pod that no new node helps: PreFilter says so, or the pod is pinned
+// to nodes that exist. Otherwise the chain ends: plugins whose PreFilter never ran would fail in PostFilter.
+func (pl *Plugin) codeOf(absent *fwk.Status, statuses fwk.NodeToStatusReader) fwk.Code {
+	nodes, err := pl.handle.SnapshotSharedLister().NodeInfos().List()
+	if err != nil || len(nodes) == 0 {
+		return fwk.UnschedulableAndUnresolvable
+	}
+	if slices.ContainsFunc(nodes, func(n fwk.NodeInfo) bool { return statuses.Get(n.Node().Name) != absent }) {
+		return fwk.Unschedulable
+	}
+	return absent.Code()
 }
 
 func (pl *Plugin) provision(ctx context.Context, pod *v1.Pod) (*fwk.PostFilterResult, *fwk.Status) {

@@ -26,6 +26,10 @@ func (c *Cluster) serve() {
 		}
 		if o, ok := create.GetObject().(metav1.Object); ok {
 			n := c.next()
+			if action.GetResource().Resource == "events" {
+				// Recorders name events by the nanosecond, and time stands still here.
+				o.SetName(o.GetName() + "." + strconv.Itoa(n))
+			}
 			if o.GetUID() == "" {
 				o.SetUID(types.UID("uid-" + strconv.Itoa(n)))
 			}
