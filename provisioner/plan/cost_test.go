@@ -49,14 +49,16 @@ func TestMixedBeatsLargestFirst(t *testing.T) {
 	tests := map[string]struct {
 		pods []*v1.Pod
 		lp   float64 // covering LP bound, USD/h, from the same allocatable
+		// wantRatio is the most that the plan may cost over the bound.
+		wantRatio float64
 	}{
-		"cpu-heavy and memory-heavy": {lp: 18.7881, pods: slices.Concat(
+		"cpu-heavy and memory-heavy": {wantRatio: 1.03, lp: 18.7881, pods: slices.Concat(
 			copies(200, podOf("cpu", "cpu=2", "memory=1Gi")), copies(200, podOf("mem", "cpu=250m", "memory=6Gi")))},
-		"five classes": {lp: 120.436, pods: slices.Concat(
+		"five classes": {wantRatio: 1.02, lp: 120.436, pods: slices.Concat(
 			copies(400, podOf("a", "cpu=500m", "memory=1Gi")), copies(400, podOf("b", "cpu=2", "memory=2Gi")),
 			copies(400, podOf("c", "cpu=1", "memory=8Gi")), copies(400, podOf("d", "cpu=250m", "memory=512Mi")),
 			copies(400, podOf("e", "cpu=4", "memory=4Gi")))},
-		"small mix": {lp: 0.1814, pods: slices.Concat(
+		"small mix": {wantRatio: 1.5, lp: 0.1814, pods: slices.Concat(
 			copies(3, podOf("a", "cpu=1", "memory=1Gi")), copies(2, podOf("b", "cpu=500m", "memory=7Gi")))},
 	}
 	for name, tc := range tests {
@@ -70,6 +72,9 @@ func TestMixedBeatsLargestFirst(t *testing.T) {
 			}
 			largest := largestFirst(s)
 			t.Logf("$%.4f/h, LP $%.4f/h (%.3f), largest first $%.4f/h: %v", cost(r), tc.lp, cost(r)/tc.lp, largest, shapesOf(r))
+			if got := cost(r) / tc.lp; got > tc.wantRatio {
+				t.Errorf("%.3f of the LP bound, want at most %.3f", got, tc.wantRatio)
+			}
 			if got := cost(r); got > largest {
 				t.Errorf("cost $%.4f/h, largest first costs $%.4f/h", got, largest)
 			}

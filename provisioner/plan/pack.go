@@ -33,8 +33,9 @@ type packed struct {
 }
 
 // solve places all pods. Every class must have a shape that holds one of its pods. One class is solved exactly; for
-// several the cheapest of these is taken: each class for itself with gaps filled, and greedy mixes under two ways of
-// weighing the pods (the class's own cheapest price per pod, and the shadow prices of the resources).
+// several the cheapest of these is taken: each class for itself with gaps filled; greedy mixes under two ways of weighing
+// the pods (the class's own cheapest price per pod, and the shadow prices of the resources); and the covering LP over
+// fillings of machines, rounded down and completed greedily.
 func (pr *problem) solve() []packed {
 	pr.covers = make([]*coverTable, len(pr.want))
 	for c, n := range pr.want {
@@ -48,13 +49,18 @@ func (pr *problem) solve() []packed {
 	if len(pr.want) == 1 {
 		return best
 	}
-	for _, weights := range [][]float64{pr.pricePerPod(), pr.shadowPrices()} {
-		if weights == nil {
-			continue
-		}
-		if s := pr.greedy(weights); pr.cost(s) < pr.cost(best) || pr.cost(s) == pr.cost(best) && len(s) < len(best) {
+	try := func(s []packed) {
+		if a, b := pr.cost(s), pr.cost(best); a < b || a == b && len(s) < len(best) {
 			best = s
 		}
+	}
+	for _, weights := range [][]float64{pr.pricePerPod(), pr.shadowPrices()} {
+		if weights != nil {
+			try(pr.greedy(weights, nil, pr.want))
+		}
+	}
+	if taken, left, weights := pr.columns(); weights != nil {
+		try(pr.greedy(weights, taken, left))
 	}
 	return best
 }
@@ -84,12 +90,11 @@ func (pr *problem) pricePerPod() []float64 {
 	return out
 }
 
-// greedy takes again and again the machine whose filling is worth most for its price. Of all the points at which it
-// could have stopped and let finish do the rest, it returns the cheapest.
-func (pr *problem) greedy(weights []float64) []packed {
-	left := slices.Clone(pr.want)
-	var taken []packed
-	var takenCost int64
+// greedy continues a partial solution: it takes again and again the machine whose filling is worth most for its price.
+// Of all the points at which it could have stopped and let finish do the rest, it returns the cheapest.
+func (pr *problem) greedy(weights []float64, taken []packed, left []int) []packed {
+	left = slices.Clone(left)
+	takenCost := pr.cost(taken)
 	bestCost, bestLen := int64(-1), 0
 	var bestLeft []int
 	for {
@@ -149,7 +154,7 @@ func (pr *problem) fill(s *shape, weights []float64, left []int) (fill []int, va
 			return fill, value
 		}
 		if rivals > 1 && !s.single { // in small steps: the scarcity of resources changes on the way
-			n = (n + 3) / 4
+			n = (n + 15) / 16
 		}
 		fill[best] += n
 		value += float64(n) * weights[best]

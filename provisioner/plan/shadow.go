@@ -26,7 +26,7 @@ func (pr *problem) shadowPrices() []float64 {
 		}
 		prices[i] = float64(s.price) / 1e9
 	}
-	value := maximize(rows, prices)
+	value, _ := maximize(rows, prices)
 	if value == nil {
 		return nil
 	}
@@ -42,9 +42,9 @@ func (pr *problem) shadowPrices() []float64 {
 	return out
 }
 
-// maximize solves max sum(x) over x >= 0 with rows·x <= bounds (all bounds >= 0) by the tableau simplex; nil if it is
-// unbounded or does not end in time.
-func maximize(rows [][]float64, bounds []float64) []float64 {
+// maximize solves max sum(x) over x >= 0 with rows·x <= bounds (all bounds >= 0) by the tableau simplex, and gives the
+// dual value of each row as well; nil if it is unbounded or does not end in time.
+func maximize(rows [][]float64, bounds []float64) (x, dual []float64) {
 	m, n := len(rows), 0
 	if m > 0 {
 		n = len(rows[0])
@@ -69,13 +69,13 @@ func maximize(rows [][]float64, bounds []float64) []float64 {
 			}
 		}
 		if col < 0 {
-			x := make([]float64, n)
+			x = make([]float64, n)
 			for i, b := range basis {
 				if b < n {
 					x[b] = t[i][width-1]
 				}
 			}
-			return x
+			return x, t[m][n : n+m]
 		}
 		row := -1
 		for i := range m {
@@ -84,12 +84,12 @@ func maximize(rows [][]float64, bounds []float64) []float64 {
 			}
 		}
 		if row < 0 {
-			return nil
+			return nil, nil
 		}
 		pivot(t, row, col)
 		basis[row] = col
 	}
-	return nil
+	return nil, nil
 }
 
 func pivot(t [][]float64, row, col int) {
