@@ -32,6 +32,7 @@ type process struct {
 	parked   map[types.UID]string // on which planned node
 	cache    map[string]bool      // planned nodes
 	restored map[string]bool
+	expected []types.UID // places kept for pods that owners are about to create
 	log      []string
 	done     int // actions but polls
 }
@@ -273,6 +274,10 @@ func (p *process) plan(first types.UID, size int) {
 		if p.w.pods[uid] == "" && claim == "" && node == "" {
 			pods = append(pods, testPod(string(uid)))
 		}
+	}
+	if size == 2 { // as if the owner wanted one more
+		pods = append(pods, testPod(p.w.name("expected")))
+		p.expected = append(p.expected, pods[len(pods)-1].UID)
 	}
 	var ev Planned
 	for _, open := range p.state.Open() {

@@ -67,6 +67,19 @@ func TestWorld(t *testing.T) {
 				}
 				p = start(t, w)
 			},
+			"arrive": func(t *rapid.T) {
+				for _, uid := range p.expected {
+					pod := types.UID(w.name("p"))
+					w.pods[pod] = ""
+					p.apply(PodArrived{Expected: uid, Pod: testPod(string(pod))})
+				}
+				p.expected = nil
+			},
+			"offer": func(t *rapid.T) {
+				if parked := p.state.Parked(); len(parked) > 0 {
+					p.apply(PodsOffered{Pods: parked[:rapid.IntRange(1, len(parked)).Draw(t, "offered")]})
+				}
+			},
 			"delete pod": func(t *rapid.T) {
 				if len(w.pods) == 0 {
 					t.Skip("no pod")
@@ -117,6 +130,9 @@ func TestWorld(t *testing.T) {
 
 // settle lets everything work until nothing changes for twenty minutes.
 func (p *process) settle(t *rapid.T, crashes int) {
+	for _, uid := range p.expected {
+		p.apply(PodGone{UID: uid})
+	}
 	for quiet, round := 0, 0; quiet < 60; round++ {
 		if round > 5000 {
 			t.Fatalf("no rest; last actions: %v", p.log[max(0, len(p.log)-20):])
