@@ -6,5 +6,15 @@
 // kubelet), and imports nothing of the product. Tests serve it in process, also inside a
 // testing/synctest bubble; kind-e2e/cmd/fakeaws serves it over HTTP.
 //
+// In a test:
+//
+//	s := fakeaws.New(fakeaws.Options{NodeClient: …})
+//	defer s.Close()
+//	client := ec2.NewFromConfig(s.AWSConfig("AK1")) // the real SDK, no sockets
+//	s.SetFault(fakeaws.Rule{Action: "CreateFleet", Zone: "us-east-1a", PerPool: true, Code: "InsufficientInstanceCapacity"})
+//
+// Over HTTP the same is reached under /_fake/: calls, instances, launch-templates, prices, faults,
+// settings, healthz.
+//
 // Times come from package time alone, so a bubble drives them. Every goroutine ends with Close.
 package fakeaws

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,8 +16,6 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	ekstypes "github.com/aws/aws-sdk-go-v2/service/eks/types"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
-	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -119,73 +115,6 @@ func TestCluster(t *testing.T) {
 	_, err = client.DescribeCluster(t.Context(), &eks.DescribeClusterInput{Name: aws.String("other")})
 	if _, ok := errors.AsType[*ekstypes.ResourceNotFoundException](err); !ok {
 		t.Errorf("an unknown cluster: %v", err)
-	}
-}
-
-func TestInstanceProfiles(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t, Options{Roles: []string{"KarpenterNodeRole-demo"}})
-	client := iam.NewFromConfig(s.AWSConfig("AKTEST"))
-	ctx, name := t.Context(), aws.String("demo_1")
-	steps := []struct {
-		what     string
-		call     func() error
-		wantCode string
-	}{
-		{"get a missing one", func() error {
-			_, err := client.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: name})
-			return err
-		}, "NoSuchEntity"},
-		{"create", func() error {
-			_, err := client.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{
-				InstanceProfileName: name, Path: aws.String("/karpenter/us-east-1/demo/uid/"), Tags: []iamtypes.Tag{{Key: aws.String("k"), Value: aws.String("v")}},
-			})
-			return err
-		}, ""},
-		{"create again", func() error {
-			_, err := client.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: name})
-			return err
-		}, "EntityAlreadyExists"},
-		{"add an unknown role", addRole(t, client, name, "nobody"), "NoSuchEntity"},
-		{"add the role", addRole(t, client, name, "KarpenterNodeRole-demo"), ""},
-		{"add a second role", addRole(t, client, name, "KarpenterNodeRole-demo"), "LimitExceeded"},
-		{"delete with a role", func() error {
-			_, err := client.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: name})
-			return err
-		}, "DeleteConflict"},
-		{"tag", func() error {
-			_, err := client.TagInstanceProfile(ctx, &iam.TagInstanceProfileInput{InstanceProfileName: name, Tags: []iamtypes.Tag{{Key: aws.String("k2"), Value: aws.String("v2")}}})
-			return err
-		}, ""},
-	}
-	for _, step := range steps {
-		if got := errorCode(step.call()); got != step.wantCode {
-			t.Errorf("%s: got %q, want %q", step.what, got, step.wantCode)
-		}
-	}
-	listed, err := client.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/us-east-1/demo/")})
-	if err != nil || len(listed.InstanceProfiles) != 1 || listed.IsTruncated {
-		t.Fatalf("list: got %+v, error %v", listed, err)
-	}
-	profile := listed.InstanceProfiles[0]
-	if *profile.Roles[0].RoleName != "KarpenterNodeRole-demo" || len(profile.Tags) != 2 || profile.CreateDate == nil || *profile.Path != "/karpenter/us-east-1/demo/uid/" {
-		t.Errorf("got %+v", profile)
-	}
-	if _, err := client.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{InstanceProfileName: name, RoleName: aws.String("KarpenterNodeRole-demo")}); err != nil {
-		t.Error(err)
-	}
-	if _, err := client.DeleteInstanceProfile(ctx, &iam.DeleteInstanceProfileInput{InstanceProfileName: name}); err != nil {
-		t.Error(err)
-	}
-	if role, err := client.GetRole(ctx, &iam.GetRoleInput{RoleName: aws.String("KarpenterNodeRole-demo")}); err != nil || *role.Role.RoleName != "KarpenterNodeRole-demo" {
-		t.Errorf("role: %v, %v", role, err)
-	}
-}
-
-func addRole(t *testing.T, client *iam.Client, profile *string, role string) func() error {
-	return func() error {
-		_, err := client.AddRoleToInstanceProfile(t.Context(), &iam.AddRoleToInstanceProfileInput{InstanceProfileName: profile, RoleName: &role})
-		return err
 	}
 }
 
@@ -345,93 +274,4 @@ func TestRunInstancesDryRun(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, got, tc.wantCode)
 		}
 	}
-}
-
-// SQS and ARC have no client among this module's dependencies: the wire is spoken by hand.
-func TestQueue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, _ := start(t, Options{})
-		call := func(action, body string) (int, http.Header, map[string]any) {
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://sqs.invalid/", strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			request.Header.Set("X-Amz-Target", "AmazonSQS."+action)
-			return roundTrip(t, s, request)
-		}
-		status, header, reply := call("GetQueueUrl", `{"QueueName":"demo"}`)
-		if status != 400 || header.Get("X-Amzn-Query-Error") != "AWS.SimpleQueueService.NonExistentQueue;Sender" || reply["__type"] != "com.amazonaws.sqs#QueueDoesNotExist" {
-			t.Errorf("a missing queue: status %d, header %v, body %v", status, header, reply)
-		}
-		s.CreateQueue("demo")
-		_, _, reply = call("GetQueueUrl", `{"QueueName":"demo"}`)
-		url := reply["QueueUrl"].(string)
-		began := time.Now()
-		_, _, reply = call("ReceiveMessage", `{"QueueUrl":"`+url+`","WaitTimeSeconds":20,"VisibilityTimeout":20}`)
-		if took := time.Since(began); took != 20*time.Second || reply["Messages"] != nil {
-			t.Errorf("an empty poll took %v and gave %v", took, reply)
-		}
-		if s.SendMessage("other", "x") || !s.SendMessage("demo", "hello") {
-			t.Error("sending to a queue depends on its existence")
-		}
-		_, _, reply = call("ReceiveMessage", `{"QueueUrl":"`+url+`","WaitTimeSeconds":20,"VisibilityTimeout":20}`)
-		message := reply["Messages"].([]any)[0].(map[string]any)
-		if message["Body"] != "hello" || message["MD5OfBody"] != "5d41402abc4b2a76b9719d911017c592" {
-			t.Errorf("got %v", message)
-		}
-		if _, _, hidden := call("ReceiveMessage", `{"QueueUrl":"`+url+`"}`); hidden["Messages"] != nil {
-			t.Errorf("a message in flight was given out again: %v", hidden)
-		}
-		time.Sleep(21 * time.Second)
-		_, _, reply = call("ReceiveMessage", `{"QueueUrl":"`+url+`"}`)
-		receipt := reply["Messages"].([]any)[0].(map[string]any)["ReceiptHandle"].(string)
-		call("DeleteMessage", `{"QueueUrl":"`+url+`","ReceiptHandle":"`+receipt+`"}`)
-		_, _, reply = call("GetQueueAttributes", `{"QueueUrl":"`+url+`"}`)
-		if diff := cmp.Diff(map[string]any{"Attributes": map[string]any{"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0"}}, reply); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	})
-}
-
-func TestZonalShiftAndUnknownCalls(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t, Options{})
-	request := func(method, path, body string) *http.Request {
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://aws.invalid"+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	status, _, reply := roundTrip(t, s, request(http.MethodGet, "/managedresources/arn%3Aaws%3Aeks%3Aus-east-1%3A111122223333%3Acluster%2Fdemo", ""))
-	if status != 200 || len(reply["zonalShifts"].([]any)) != 0 {
-		t.Errorf("got status %d, %v", status, reply)
-	}
-	if status, header, _ := roundTrip(t, s, request(http.MethodGet, "/managedresources/other", "")); status != 404 || header.Get("X-Amzn-Errortype") != "ResourceNotFoundException" {
-		t.Errorf("got status %d, header %v", status, header)
-	}
-	for _, body := range []string{"Action=RunMagic&Version=2016-11-15", "Action=DescribeInstances&Version=2001-01-01", "%zz", ""} {
-		response, err := s.HTTPClient().Do(request(http.MethodPost, "/", body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := io.ReadAll(response.Body)
-		if err != nil || response.StatusCode != 400 || !strings.Contains(string(text), "<Code>") {
-			t.Errorf("%q: got status %d, %s", body, response.StatusCode, text)
-		}
-	}
-}
-
-func roundTrip(t *testing.T, s *Server, request *http.Request) (int, http.Header, map[string]any) {
-	t.Helper()
-	response, err := s.HTTPClient().Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply := map[string]any{}
-	if err := json.NewDecoder(response.Body).Decode(&reply); err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, response.Header, reply
 }
