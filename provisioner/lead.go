@@ -90,9 +90,13 @@ func (p *Provisioner) rebuild(ctx context.Context) {
 		klog.FromContext(ctx).Error(err, "Listing nodes")
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var evs []lifecycle.Event
 	for _, c := range claims {
-		evs = append(evs, lifecycle.ClaimSeen{Claim: c})
+		if p.ourClaim(c) {
+			evs = append(evs, lifecycle.ClaimSeen{Claim: c})
+		}
 	}
 	for _, n := range nodes {
 		evs = append(evs, lifecycle.NodeSeen{Node: n})
@@ -102,8 +106,6 @@ func (p *Provisioner) rebuild(ctx context.Context) {
 			evs = append(evs, ev)
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.applyLocked(evs...)
 	p.applyLocked(lifecycle.Synced{})
 	for _, st := range p.classes {

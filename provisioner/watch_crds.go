@@ -82,12 +82,25 @@ func (p *Provisioner) claimSeen(o any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.ourClaim(claim) {
+		return
+	}
 	p.applyLocked(lifecycle.ClaimSeen{Claim: claim})
 	if c, ok := p.state.Claim(claim.Name); ok && c.NeedsRestore && claim.Spec.NodeClassRef != nil {
 		if st := p.classes[claim.Spec.NodeClassRef.Name]; st != nil && st.resolved != nil {
 			p.restoreClaims(st.resolved)
 		}
 	}
+}
+
+// ourClaim is false for NodeClaims of other providers and of static NodePools, which are not touched; mu is held.
+func (p *Provisioner) ourClaim(claim *karpv1.NodeClaim) bool {
+	ref := claim.Spec.NodeClassRef
+	if ref == nil || ref.Group != nodeClasses.Group || ref.Kind != "EC2NodeClass" {
+		return false
+	}
+	st := p.pools[claim.Labels[karpv1.NodePoolLabelKey]]
+	return st == nil || st.pool.Spec.Replicas == nil
 }
 
 func (p *Provisioner) claimGone(o any) {
