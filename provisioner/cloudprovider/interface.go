@@ -6,9 +6,8 @@ import (
 	"context"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	v1 "k8s.io/api/core/v1"
 )
 
 // Interface is a cloud, as the provisioner's event loop sees it. Every method that takes a context does I/O, is

@@ -4,6 +4,7 @@ package ec2
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -106,9 +107,7 @@ func (h *hardware) total(shape *machineShape) map[v1.ResourceName]int64 {
 		v1.ResourceEphemeralStorage: disk,
 		v1.ResourcePods:             h.pods(shape),
 	}
-	for name, count := range h.devices {
-		total[name] = count
-	}
+	maps.Copy(total, h.devices)
 	if h.branchENIs > 0 {
 		total[awsv1.ResourceAWSPodENI] = h.branchENIs
 	}

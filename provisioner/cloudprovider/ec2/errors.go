@@ -22,8 +22,6 @@ var (
 	profileExistsCodes     = []string{"EntityAlreadyExists", "EntityAlreadyExistsException"}
 	roleLimitCodes         = []string{"LimitExceeded", "LimitExceededException"}
 	parameterNotFoundCodes = []string{"ParameterNotFound"}
-	// selectedNotFoundCodes: an id in the class names nothing.
-	selectedNotFoundCodes = []string{"InvalidAMIID.NotFound", "InvalidAMIID.Malformed", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound", "InvalidGroupId.Malformed"}
 
 	// insufficientCodes: an offering has no machine now, others may.
 	insufficientCodes = []string{

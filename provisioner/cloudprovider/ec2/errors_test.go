@@ -39,7 +39,7 @@ func TestFailureOf(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var err error = fmt.Errorf("launching: %w", &smithy.GenericAPIError{Code: c.code, Message: c.message})
+			err := fmt.Errorf("launching: %w", &smithy.GenericAPIError{Code: c.code, Message: c.message})
 			if c.code == "" {
 				err = context.DeadlineExceeded
 			}

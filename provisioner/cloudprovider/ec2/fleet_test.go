@@ -3,6 +3,7 @@
 package ec2
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,8 +78,8 @@ func TestFleetProperties(t *testing.T) {
 			t.Fatal(failure)
 		}
 		order := map[pool]int{}
-		for i := len(options) - 1; i >= 0; i-- {
-			order[pool{options[i].InstanceType.Name, options[i].Offering.Zone, options[i].Offering.CapacityType}] = i
+		for i, option := range slices.Backward(options) {
+			order[pool{option.InstanceType.Name, option.Offering.Zone, option.Offering.CapacityType}] = i
 		}
 		distinct, seen := map[string]bool{}, map[pool]bool{}
 		for _, config := range f.configs {

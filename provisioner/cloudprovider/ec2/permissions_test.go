@@ -20,8 +20,8 @@ func TestPermissionsAreTheCalls(t *testing.T) {
 		"ec2": reflect.TypeFor[EC2API](), "eks": reflect.TypeFor[EKSAPI](), "iam": reflect.TypeFor[IAMAPI](),
 		"ssm": reflect.TypeFor[SSMAPI](), "pricing": reflect.TypeFor[PricingAPI](),
 	} {
-		for i := range api.NumMethod() {
-			want = append(want, service+":"+api.Method(i).Name)
+		for method := range api.Methods() {
+			want = append(want, service+":"+method.Name)
 		}
 	}
 	var got []string

@@ -21,10 +21,14 @@ func TestUnavailable(t *testing.T) {
 		mark func(*unavailable)
 		ask  []question
 	}{
-		"pool": {func(u *unavailable) { u.markPool(now, pool{"m5.large", "a", spot}) },
-			[]question{{small, "a", spot, true}, {small, "b", spot, false}, {small, "a", onDemand, false}, {large, "a", spot, false}}},
-		"quota": {func(u *unavailable) { u.markQuota(now, quotaKey{"standard", onDemand}, 16) },
-			[]question{{large, "a", onDemand, true}, {small, "a", onDemand, false}, {large, "a", spot, false}, {gpu, "a", onDemand, false}}},
+		"pool": {
+			func(u *unavailable) { u.markPool(now, pool{"m5.large", "a", spot}) },
+			[]question{{small, "a", spot, true}, {small, "b", spot, false}, {small, "a", onDemand, false}, {large, "a", spot, false}},
+		},
+		"quota": {
+			func(u *unavailable) { u.markQuota(now, quotaKey{"standard", onDemand}, 16) },
+			[]question{{large, "a", onDemand, true}, {small, "a", onDemand, false}, {large, "a", spot, false}, {gpu, "a", onDemand, false}},
+		},
 		"quota of a smaller machine": {func(u *unavailable) {
 			u.markQuota(now, quotaKey{"standard", onDemand}, 2)
 			u.markQuota(now, quotaKey{"standard", onDemand}, 16)
