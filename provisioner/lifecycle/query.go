@@ -5,6 +5,7 @@ package lifecycle
 import (
 	"iter"
 	"maps"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,8 @@ type Claim struct {
 	// Object as last seen, or as it is to be created.
 	Object     *karpv1.NodeClaim
 	ProviderID string
+	// LaunchedAt is when its machine became known: the cloud's lists may lack younger ones.
+	LaunchedAt time.Time
 	// Node is the name of the real node, "" while there is none.
 	Node string
 	// Launched, Registered, Initialized and HandedOver are the stages of its life, Ending its end, for Reason.
@@ -92,7 +95,7 @@ func (s *State) Claim(name string) (Claim, bool) {
 
 func (s *State) view(c *claim) Claim {
 	return Claim{
-		Name: c.name, Pool: c.pool, Group: c.group.name, Options: c.options, Object: c.object, ProviderID: c.providerID, Node: s.nodeName(c),
+		Name: c.name, Pool: c.pool, Group: c.group.name, Options: c.options, Object: c.object, ProviderID: c.providerID, LaunchedAt: c.launchedAt, Node: s.nodeName(c),
 		Launched: c.launched(), Registered: c.registered, Initialized: c.initialized, HandedOver: c.handed,
 		Ending: c.ending(), Reason: c.reason, Waiting: len(c.reserved),
 		NeedsRestore: c.restored && !c.ending() && !c.handed && c.planned == nil && !s.openToAll(c),

@@ -145,7 +145,7 @@ func hasTaint(n *v1.Node, t *v1.Taint) bool {
 
 // advance takes a launched claim from its machine to its node, and from there to the pods.
 func (s *State) advance(c *claim) {
-	if !c.tagged && len(c.group.members) > 1 && !c.handed {
+	if !c.tagged && annotationInt(c.object, SizeAnnotation, 1) > 1 && !c.handed {
 		s.send(c, TagInstance{Claim: c.name, ProviderID: c.providerID}, "", s.cfg.ActionTimeout)
 	}
 	n := s.nodeOf(c)
