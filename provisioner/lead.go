@@ -99,7 +99,9 @@ func (p *Provisioner) rebuild(ctx context.Context) {
 		}
 	}
 	for _, n := range nodes {
-		evs = append(evs, lifecycle.NodeSeen{Node: n})
+		if !p.isForeign(n) {
+			evs = append(evs, lifecycle.NodeSeen{Node: n})
+		}
 	}
 	for _, o := range p.pods.GetStore().List() {
 		if ev, ok := podEvent(o); ok {

@@ -65,6 +65,8 @@ type Provisioner struct {
 	// failures keeps why a claim was given up, for launchWait.
 	failures map[string]string
 	serial   int
+	// foreign are the machines, by provider id, of NodeClaims that are not ours.
+	foreign map[string]string
 	// epoch grows with every change that can turn a refusal into a purchase.
 	epoch    uint64
 	wake     chan struct{}
@@ -89,6 +91,7 @@ func New(o Options) (*Provisioner, error) {
 		waiting:  map[types.UID]*waitingPod{},
 		expected: map[types.UID]*expectation{},
 		failures: map[string]string{},
+		foreign:  map[string]string{},
 		wake:     make(chan struct{}, 1),
 		work:     make(chan struct{}, maxCalls),
 	}

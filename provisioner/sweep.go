@@ -78,6 +78,9 @@ func (p *Provisioner) orphans(instances []cloudprovider.Instance) []cloudprovide
 	}
 	var out []cloudprovider.Instance
 	for _, inst := range instances {
+		if _, foreign := p.foreign[inst.ProviderID]; foreign {
+			continue
+		}
 		if !known.Has(inst.ProviderID) && !groups.Has(inst.Tags["jit-scheduler.io/launch-group"]) && time.Since(inst.LaunchTime) > orphanAge {
 			out = append(out, inst)
 		}

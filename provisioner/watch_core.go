@@ -133,9 +133,17 @@ func (p *Provisioner) nodeSeen(o any) {
 	if node, ok := o.(*v1.Node); ok {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.applyLocked(lifecycle.NodeSeen{Node: node})
+		if !p.isForeign(node) {
+			p.applyLocked(lifecycle.NodeSeen{Node: node})
+		}
 		p.roomFreed()
 	}
+}
+
+// isForeign is true for nodes of NodeClaims that are not ours; mu is held.
+func (p *Provisioner) isForeign(node *v1.Node) bool {
+	_, ok := p.foreign[node.Spec.ProviderID]
+	return ok
 }
 
 // nodeChanged leaves heartbeats alone: most updates of a node change nothing that a pod could look at.
@@ -147,7 +155,9 @@ func (p *Provisioner) nodeChanged(o, n any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.applyLocked(lifecycle.NodeSeen{Node: node})
+	if !p.isForeign(node) {
+		p.applyLocked(lifecycle.NodeSeen{Node: node})
+	}
 	if !equality.Semantic.DeepEqual(was.Spec, node.Spec) || !equality.Semantic.DeepEqual(was.Labels, node.Labels) ||
 		!equality.Semantic.DeepEqual(was.Status.Allocatable, node.Status.Allocatable) {
 		p.roomFreed()

@@ -93,14 +93,18 @@ func (p *Provisioner) claimSeen(o any) {
 	}
 }
 
-// ourClaim is false for NodeClaims of other providers and of static NodePools, which are not touched; mu is held.
+// ourClaim is false for NodeClaims of other providers and of static NodePools: neither they nor their nodes and
+// machines are touched. mu is held.
 func (p *Provisioner) ourClaim(claim *karpv1.NodeClaim) bool {
 	ref := claim.Spec.NodeClassRef
-	if ref == nil || ref.Group != nodeClasses.Group || ref.Kind != "EC2NodeClass" {
-		return false
-	}
 	st := p.pools[claim.Labels[karpv1.NodePoolLabelKey]]
-	return st == nil || st.pool.Spec.Replicas == nil
+	if ref != nil && ref.Group == nodeClasses.Group && ref.Kind == "EC2NodeClass" && (st == nil || st.pool.Spec.Replicas == nil) {
+		return true
+	}
+	if id := claim.Status.ProviderID; id != "" {
+		p.foreign[id] = claim.Name
+	}
+	return false
 }
 
 func (p *Provisioner) claimGone(o any) {
@@ -110,6 +114,7 @@ func (p *Provisioner) claimGone(o any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	delete(p.foreign, claim.Status.ProviderID)
 	p.applyLocked(lifecycle.ClaimGone{Name: claim.Name})
 	p.changedLocked() // its share of the limits is free
 	p.statusDue(claim.Labels[karpv1.NodePoolLabelKey])
