@@ -4,14 +4,10 @@ package plan
 
 import (
 	"encoding/binary"
-	"maps"
-	"slices"
 
-	v1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
-	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
 )
 
 // result collects what was decided.
@@ -27,20 +23,7 @@ func (p *planner) result() Result {
 	}
 	groups := map[string]int{}
 	for _, same := range p.alike() {
-		options, ok := p.options(same)
-		for _, n := range same.nodes {
-			if !ok {
-				r.Unplaced = append(r.Unplaced, undiverse(n)...)
-				continue
-			}
-			opened := p.newNode(n, options)
-			key := string(same.key) + signatureOf(opened.Requirements)
-			if _, ok := groups[key]; !ok {
-				groups[key] = len(groups)
-			}
-			opened.Group = groups[key]
-			r.Opened = append(r.Opened, opened)
-		}
+		p.state(&r, same, groups)
 	}
 	for _, n := range p.nodes {
 		if n.chosen == nil && len(n.loads) > 0 {
@@ -48,6 +31,38 @@ func (p *planner) result() Result {
 		}
 	}
 	return r
+}
+
+// state turns alike nodes into NodeClaims, which share what is equal.
+func (p *planner) state(r *Result, same *alike, groups map[string]int) {
+	options, ok := p.options(same)
+	if !ok {
+		for _, n := range same.nodes {
+			r.Unplaced = append(r.Unplaced, undiverse(n)...)
+		}
+		return
+	}
+	var launch []cloudprovider.LaunchOption
+	for _, cand := range options {
+		launch = append(launch, cloudprovider.LaunchOption{InstanceType: cand.typ, Offering: cand.offering})
+	}
+	requirements := map[string][]karpv1.NodeSelectorRequirementWithMinValues{} // by the classes on the node
+	for _, n := range same.nodes {
+		classes := p.classKey(n)
+		specs, ok := requirements[classes]
+		if !ok {
+			specs = requirementsOf(n, options)
+			requirements[classes] = specs
+		}
+		opened := p.newNode(n, options)
+		opened.Options, opened.Requirements = launch, specs
+		key := string(same.key) + signatureOf(specs)
+		if _, ok := groups[key]; !ok {
+			groups[key] = len(groups)
+		}
+		opened.Group = groups[key]
+		r.Opened = append(r.Opened, opened)
+	}
 }
 
 // alike are new nodes that could be the same machines.
@@ -85,6 +100,17 @@ func (p *planner) alike() []*alike {
 		a.nodes = append(a.nodes, n)
 	}
 	return out
+}
+
+// classKey is equal for nodes with pods of the same classes.
+func (p *planner) classKey(n *node) string {
+	var key []byte
+	for i, c := range p.classes {
+		if n.count(c) > 0 {
+			key = binary.AppendUvarint(key, uint64(i))
+		}
+	}
+	return string(key)
 }
 
 // loadKey is equal for nodes of the same machine with the same numbers of pods of the same classes.
@@ -185,87 +211,4 @@ func (p *planner) options(a *alike) ([]*candidate, bool) {
 	}
 	out, ok := p.diverse(pl, out)
 	return out, ok && len(out) > 0
-}
-
-func (n *node) pods() []*v1.Pod {
-	var out []*v1.Pod
-	for _, l := range n.loads {
-		out = append(out, l.pods...)
-	}
-	return out
-}
-
-// newNode states the node as its cheapest option.
-func (p *planner) newNode(n *node, options []*candidate) NewNode {
-	first := options[0]
-	out := NewNode{Name: n.name, Pool: first.pool.name, Node: first.renamed(n.name), Daemons: first.daemons, Pods: n.pods(),
-		Requirements: requirementsOf(n, options)}
-	for _, cand := range options {
-		out.Options = append(out.Options, cloudprovider.LaunchOption{InstanceType: cand.typ, Offering: cand.offering})
-	}
-	lists := make([]v1.ResourceList, 0, len(n.loads)+len(first.daemons))
-	for _, l := range n.loads {
-		lists = append(lists, scheduling.Times(l.class.Requests, len(l.pods)))
-	}
-	for _, d := range first.daemons {
-		lists = append(lists, scheduling.Requests(d))
-	}
-	out.Requests = scheduling.Add(lists...)
-	return out
-}
-
-// requirementsOf are the pool's requirements and labels, the node affinity of the pods as far as it leaves no choice,
-// and what the options have.
-func requirementsOf(n *node, options []*candidate) []karpv1.NodeSelectorRequirementWithMinValues {
-	first := options[0]
-	out := first.pool.requirements.Intersect(scheduling.FromLabels(first.pool.labels))
-	for _, key := range first.pool.custom {
-		if v, ok := first.node.Labels[key]; ok {
-			out.Add(scheduling.NewRequirement(key, v1.NodeSelectorOpIn, v))
-		}
-	}
-	for _, l := range n.loads {
-		if terms := scheduling.FromPod(l.pods[0]); len(terms) == 1 {
-			for _, r := range terms[0] {
-				if r.Satisfiable() && !scheduling.Restricted(r.Key) && r.Key != ebsZoneLabel {
-					out.Add(r)
-				}
-			}
-		}
-	}
-	for _, key := range []string{v1.LabelInstanceTypeStable, v1.LabelTopologyZone, karpv1.CapacityTypeLabelKey} {
-		values := map[string]bool{}
-		for _, cand := range options {
-			if v, ok := cand.node.Labels[key]; ok {
-				values[v] = true
-			}
-		}
-		if len(values) > 0 {
-			out.Add(scheduling.NewRequirement(key, v1.NodeSelectorOpIn, slices.Sorted(maps.Keys(values))...))
-		}
-	}
-	return out.Specs()
-}
-
-func signatureOf(specs []karpv1.NodeSelectorRequirementWithMinValues) string {
-	s := &signer{}
-	for _, r := range specs {
-		s.str(r.Key)
-		s.str(string(r.Operator))
-		s.num(int64(len(r.Values)))
-		for _, v := range r.Values {
-			s.str(v)
-		}
-	}
-	return string(s.buf)
-}
-
-// undiverse refuses the pods of a node that has no sufficient set of options within the limits.
-func undiverse(n *node) []Unplaced {
-	var out []Unplaced
-	for _, l := range n.loads {
-		out = append(out, Unplaced{Pods: l.pods, Reason: ReasonLimit,
-			Message: sentence("NodePool %q: the machines that its limits and the pods' preferences leave do not meet its minValues; raise spec.limits or lower minValues", n.chosen.pool.name)})
-	}
-	return out
 }

@@ -27,7 +27,7 @@ type Join struct {
 	Pods []*v1.Pod
 }
 
-// NewNode is a NodeClaim to open.
+// NewNode is a NodeClaim to open. Options and Requirements are shared between NewNodes: they must not be written to.
 type NewNode struct {
 	// Name is the one under which the Fitter knows it: "<pool>#<ordinal>" within this plan; the caller renames.
 	Name string
