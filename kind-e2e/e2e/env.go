@@ -31,6 +31,7 @@ type Env struct {
 	Judge   *judge.Judge
 	Out     io.Writer
 
+	built   map[string]string // commands compiled by this Env, by name
 	started []*cluster.Process
 	stop    context.CancelFunc
 }
@@ -48,47 +49,58 @@ type Options struct {
 	Out  io.Writer
 }
 
+// defaultBoot is how long machines take if nothing else is asked for.
+const defaultBoot = 2 * time.Second
+
 // Start brings up the world and returns once the judge watches it.
 func Start(ctx context.Context, o Options) (*Env, error) {
-	root, err := binaries.RepoRoot(".")
+	began := time.Now()
+	e, ctx, err := startCluster(ctx, o.Name, o.Out)
 	if err != nil {
 		return nil, err
 	}
-	if o.Boot == 0 {
-		o.Boot = 2 * time.Second
-	}
-	ctx, stop := context.WithCancel(ctx)
-	e := &Env{Root: root, Out: o.Out, stop: stop}
-	if err := e.start(ctx, o); err != nil {
+	if err := e.watch(ctx, "fakeaws", o); err != nil {
 		return nil, errors.Join(err, e.Stop())
 	}
+	e.Say("cluster, AWS endpoint and judge are up (%s); logs in %s", time.Since(began).Round(100*time.Millisecond), e.Cluster.Dir)
 	return e, nil
 }
 
-func (e *Env) start(ctx context.Context, o Options) error {
-	began := time.Now()
+// startCluster starts a cluster without machines. The context that it returns ends with Stop.
+func startCluster(ctx context.Context, name string, out io.Writer) (*Env, context.Context, error) {
+	root, err := binaries.RepoRoot(".")
+	if err != nil {
+		return nil, nil, err
+	}
 	mode := cluster.ModeLocal
 	if os.Getenv("CLUSTER") == "kind" {
 		mode = cluster.ModeKind
 	}
-	var err error
-	if e.Cluster, err = cluster.Start(ctx, cluster.Options{Name: o.Name, Root: e.Root, Mode: mode}); err != nil {
-		return err
+	ctx, stop := context.WithCancel(ctx)
+	e := &Env{Root: root, Out: out, stop: stop, built: map[string]string{}}
+	if e.Cluster, err = cluster.Start(ctx, cluster.Options{Name: name, Root: root, Mode: mode}); err != nil {
+		stop()
+		return nil, nil, err
 	}
 	if e.Kube, e.Dynamic, err = judge.ClientsFor(e.Cluster.Config()); err != nil {
-		return err
+		return nil, nil, errors.Join(err, e.Stop())
 	}
-	if e.Fake, err = e.startFake(ctx, o.Boot); err != nil {
+	return e, ctx, nil
+}
+
+// watch gives the cluster an AWS account of its own, whose process is called fakeName, and a judge of both.
+func (e *Env) watch(ctx context.Context, fakeName string, o Options) error {
+	if o.Boot == 0 {
+		o.Boot = defaultBoot
+	}
+	var err error
+	if e.Fake, err = e.startFake(ctx, fakeName, o.Boot); err != nil {
 		return err
 	}
 	e.Judge, err = judge.Start(ctx, judge.Config{
 		Kube: e.Kube, Dynamic: e.Dynamic, FakeURL: e.Fake.URL, SchedulerName: o.SchedulerName, Rules: o.Rules,
 	})
-	if err != nil {
-		return err
-	}
-	e.Say("cluster, AWS endpoint and judge are up (%s); logs in %s", time.Since(began).Round(100*time.Millisecond), e.Cluster.Dir)
-	return nil
+	return err
 }
 
 // Say prints a line of progress.
@@ -96,13 +108,7 @@ func (e *Env) Say(format string, args ...any) { fmt.Fprintf(e.Out, format+"\n", 
 
 // Stop ends everything that Start and StartProduct started.
 func (e *Env) Stop() error {
-	var errs []error
-	for i := len(e.started) - 1; i >= 0; i-- {
-		errs = append(errs, e.started[i].Stop(5*time.Second))
-	}
-	if e.Judge != nil {
-		e.Judge.Stop()
-	}
+	errs := []error{e.unwatch()}
 	if e.Cluster != nil {
 		errs = append(errs, e.Cluster.Stop())
 	}
@@ -110,14 +116,32 @@ func (e *Env) Stop() error {
 	return errors.Join(errs...)
 }
 
-// build compiles a command of this repository into .bin.
+// unwatch ends the programs that were started, the AWS endpoint and the judge; the cluster stays.
+func (e *Env) unwatch() error {
+	var errs []error
+	for i := len(e.started) - 1; i >= 0; i-- {
+		errs = append(errs, e.started[i].Stop(5*time.Second))
+	}
+	e.started = nil
+	if e.Judge != nil {
+		e.Judge.Stop()
+	}
+	e.Judge, e.Fake = nil, nil
+	return errors.Join(errs...)
+}
+
+// build compiles a command of this repository into .bin, once.
 func (e *Env) build(ctx context.Context, name, pkg string) (string, error) {
+	if path := e.built[name]; path != "" {
+		return path, nil
+	}
 	out := filepath.Join(e.Root, ".bin", name)
 	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", out, pkg)
 	cmd.Dir = e.Root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w\n%s", pkg, err, text)
 	}
+	e.built[name] = out
 	return out, nil
 }
 

@@ -23,16 +23,16 @@ type Fake struct {
 }
 
 // startFake builds and starts the endpoint as a process of its own: it outlives every restart of the product.
-func (e *Env) startFake(ctx context.Context, boot time.Duration) (*Fake, error) {
+func (e *Env) startFake(ctx context.Context, name string, boot time.Duration) (*Fake, error) {
 	path, err := e.build(ctx, "fakeaws", "./kind-e2e/cmd/fakeaws")
 	if err != nil {
 		return nil, err
 	}
-	ca, portFile := filepath.Join(e.Cluster.Dir, "fakeaws-ca.crt"), filepath.Join(e.Cluster.Dir, "fakeaws.port")
+	ca, portFile := filepath.Join(e.Cluster.Dir, name+"-ca.crt"), filepath.Join(e.Cluster.Dir, name+".port")
 	if err := os.WriteFile(ca, e.Cluster.CAPEM, 0o600); err != nil {
 		return nil, err
 	}
-	p, err := e.run(cluster.ProcessSpec{Name: "fakeaws", Path: path, Args: []string{
+	p, err := e.run(cluster.ProcessSpec{Name: name, Path: path, Args: []string{
 		"--port-file", portFile, "--cluster-endpoint", e.Cluster.Endpoint, "--cluster-ca-file", ca,
 		"--client-ca-cert", e.Cluster.ClientCA.CertPath, "--client-ca-key", e.Cluster.ClientCA.KeyPath,
 		"--boot-delay", (boot / 2).String(), "--join-delay", (boot / 4).String(), "--ready-delay", (boot / 4).String(),
@@ -60,6 +60,17 @@ func (f *Fake) Fault(ctx context.Context, rule map[string]any) (string, error) {
 	var answer struct{ ID string }
 	err := f.call(ctx, http.MethodPost, "/_fake/faults", rule, &answer)
 	return answer.ID, err
+}
+
+// Fired is how often all fault rules that are set have fired.
+func (f *Fake) Fired(ctx context.Context) (int, error) {
+	var rules []struct{ Fired int }
+	err := f.call(ctx, http.MethodGet, "/_fake/faults", nil, &rules)
+	sum := 0
+	for _, r := range rules {
+		sum += r.Fired
+	}
+	return sum, err
 }
 
 // ClearFaults removes all fault rules.

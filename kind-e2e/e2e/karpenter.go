@@ -5,9 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -39,23 +37,6 @@ func (e *Env) StartKarpenter(ctx context.Context) (*cluster.Process, error) {
 		"AWS_EC2_METADATA_DISABLED=true", "AWS_ACCESS_KEY_ID=AKkarpenter", "AWS_SECRET_ACCESS_KEY=secret",
 		"SYSTEM_NAMESPACE=kube-system", "POD_NAME=karpenter",
 	}})
-}
-
-// InstallCRDs applies Karpenter's CRDs, as the product prints them.
-func (e *Env) InstallCRDs(ctx context.Context) error {
-	path, err := e.build(ctx, "jit-scheduler", "./cmd/jit-scheduler")
-	if err != nil {
-		return err
-	}
-	crds, err := exec.CommandContext(ctx, path, "crds").Output()
-	if err != nil {
-		return fmt.Errorf("printing the CRDs: %w", err)
-	}
-	if err := e.Cluster.Apply(ctx, crds); err != nil {
-		return err
-	}
-	return e.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd/nodepools.karpenter.sh",
-		"crd/nodeclaims.karpenter.sh", "crd/ec2nodeclasses.karpenter.k8s.aws")
 }
 
 // ApplyForDefaultScheduler applies the examples without their schedulerName line: what Karpenter's users have.
