@@ -27,7 +27,7 @@ type Config struct {
 	ActionTimeout, LaunchActionTimeout time.Duration
 	// BackoffMin (500 ms) doubles with every failure up to BackoffMax (30 s).
 	BackoffMin, BackoffMax time.Duration
-	// PollEvery (2 s) is between two looks at a drain or a termination, and at budgets.
+	// PollEvery (2 s) is between two looks at a drain or a termination.
 	PollEvery time.Duration
 	// BlockMin (10 s) to BlockMax (5 min) is how long a pool whose launches are refused opens no claims.
 	BlockMin, BlockMax time.Duration

@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +15,9 @@ import (
 
 // podEventEvery is how often status.lastPodEventTime is written at most.
 const podEventEvery = 10 * time.Second
+
+// budgetEvery is how often budgets are asked again at least: their windows open without an event.
+const budgetEvery = 10 * time.Second
 
 // podEvent notes that a pod came to the node or left it.
 func (s *State) podEvent(n *node) {
@@ -119,8 +123,21 @@ func (s *State) allowed(c *claim) bool {
 	if disrupting < allowed {
 		return true
 	}
-	s.wakeAt(c, s.now.Add(s.cfg.PollEvery))
+	if !slices.Contains(p.overBudget, c) {
+		p.overBudget = append(p.overBudget, c)
+	}
+	s.wakeAt(c, s.now.Add(budgetEvery))
 	return false
+}
+
+// budgetFreed looks again at those that the budgets kept.
+func (s *State) budgetFreed(name string) {
+	if p := s.pools[name]; p != nil {
+		for _, c := range p.overBudget {
+			s.mark(c)
+		}
+		p.overBudget = nil
+	}
 }
 
 // fixedClock tells budgets the time.

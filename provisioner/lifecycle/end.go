@@ -131,6 +131,7 @@ func (s *State) onTerminating(a Terminate) {
 	}
 	if c := s.byProvider[a.ProviderID]; c != nil {
 		c.terminated = true
+		s.budgetFreed(c.pool)
 		s.setTrue(c, karpv1.ConditionTypeInstanceTerminating)
 		s.mark(c)
 	}
@@ -154,6 +155,7 @@ func (s *State) drop(c *claim) bool {
 		delete(s.byProvider, c.providerID)
 	}
 	c.dropped = true
+	s.budgetFreed(c.pool)
 	s.account(c)
 	return true
 }

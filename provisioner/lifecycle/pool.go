@@ -28,6 +28,8 @@ type pool struct {
 	blocks                  int
 	message                 string
 	waiting                 []types.UID
+	// overBudget are empty machines that budgets keep for now.
+	overBudget []*claim
 }
 
 func (s *State) poolAt(name string) *pool {

@@ -60,6 +60,16 @@ func (st *story) play(t *testing.T, w []string) []string {
 			out = append(out, fmt.Sprintf("%s claim=%s node=%s", p, claim, node))
 		}
 		return out
+	case "where":
+		var out []string
+		for c := range st.state.Claims() {
+			out = append(out, fmt.Sprintf("%s launched %t registered %t initialized %t handed over %t ending %t %s", c.Name,
+				c.Launched, c.Registered, c.Initialized, c.HandedOver, c.Ending, c.Reason))
+		}
+		return append(out, fmt.Sprintf("%+v", st.state.Counters()))
+	case "blocked":
+		until, message, ok := st.state.Blocked("default")
+		return []string{fmt.Sprintf("%t for %s: %s", ok, until.Sub(st.now), message)}
 	case "usage":
 		u := st.state.Usage("default")
 		nodes := u["nodes"]
@@ -110,7 +120,20 @@ func (st *story) events(t *testing.T, w []string) []Event {
 	case "synced":
 		return []Event{Synced{}}
 	case "pool":
-		return []Event{PoolSeen{Pool: testPool(w[1])}}
+		if w[1] == "gone" {
+			return []Event{PoolGone{Name: "default"}}
+		}
+		pool := testPool(w[1])
+		if len(w) > 2 {
+			pool.Spec.Disruption.Budgets[0].Nodes = w[2]
+		}
+		if len(w) > 3 { // in force for this long from midnight, UTC
+			d, _ := time.ParseDuration(w[3])
+			schedule := "0 0 * * *"
+			pool.Spec.Disruption.Budgets[0].Schedule = &schedule
+			pool.Spec.Disruption.Budgets[0].Duration = &metav1.Duration{Duration: d}
+		}
+		return []Event{PoolSeen{Pool: pool}}
 	case "plan":
 		return []Event{st.plan(w[1], w[2:])}
 	case "join":
@@ -195,6 +218,8 @@ func (st *story) claimEvents(name string, w []string) []Event {
 		case "deleted":
 			at := metav1.NewTime(st.now)
 			c.DeletionTimestamp = &at
+		case "grace":
+			c.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Hour}
 		case "gone":
 			out = append(out, ClaimGone{Name: name})
 			continue
@@ -205,7 +230,7 @@ func (st *story) claimEvents(name string, w []string) []Event {
 	return out
 }
 
-// nodeEvents reads "i-1 ready", "cordoned", "uncordoned", "keep", "starting", "started", "small", "deleted", "gone".
+// nodeEvents reads what a Node has become: "i-1" is its machine.
 func (st *story) nodeEvents(name string, w []string) []Event {
 	n := st.nodes[name]
 	if n == nil {
@@ -226,6 +251,16 @@ func (st *story) nodeEvents(name string, w []string) []Event {
 			n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: "example.com/starting", Effect: v1.TaintEffectNoSchedule})
 		case word == "started":
 			n.Spec.Taints = without(n.Spec.Taints, "example.com/starting")
+		case word == "cloudless":
+			n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: v1.TaintEffectNoSchedule})
+		case word == "clouded":
+			n.Spec.Taints = without(n.Spec.Taints, "node.cloudprovider.kubernetes.io/uninitialized")
+		case word == "precious", word == "cheap":
+			n.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: strconv.FormatBool(word == "precious")}
+		case word == "untainted":
+			n.Spec.Taints = without(n.Spec.Taints, karpv1.UnregisteredTaintKey)
+		case word == "ours":
+			n.Finalizers = []string{karpv1.TerminationFinalizer}
 		case word == "cordoned", word == "uncordoned":
 			n.Spec.Unschedulable = word == "cordoned"
 		case word == "keep":
@@ -367,6 +402,10 @@ func describe(a Action) string {
 		line += fmt.Sprintf(" keep=%t", a.Keep)
 	case TaintNode:
 		line += fmt.Sprintf(" %t", a.Taint)
+	case Drain:
+		if a.Deadline != 0 {
+			line += " by " + time.Unix(a.Deadline, 0).UTC().Format(time.TimeOnly)
+		}
 	case DeleteClaim:
 		line += " " + a.Reason + ": " + a.Message
 	case Publish:
