@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/awslabs/operatorpkg/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -110,11 +112,25 @@ func (p *Provisioner) poolConditions(pool *karpv1.NodePool, unknown []string) {
 		conds.SetUnknownWithReason(karpv1.ConditionTypeNodeClassReady, "NodeClassReadinessUnknown", "EC2NodeClass is being resolved")
 	case !class.resolved.StatusConditions().Root().IsTrue():
 		root := class.resolved.StatusConditions().Root()
-		conds.SetFalse(karpv1.ConditionTypeNodeClassReady, root.Reason, root.Message)
+		conds.SetFalse(karpv1.ConditionTypeNodeClassReady, root.Reason, unhealthy(class.resolved.GetConditions(), root.Message))
 	default:
 		conds.SetTrue(karpv1.ConditionTypeNodeClassReady)
 		pool.Status.NodeClassObservedGeneration = class.class.Generation
 	}
+}
+
+// unhealthy says in words what is wrong: the messages of the conditions that are not True, otherwise without them.
+func unhealthy(conds []status.Condition, otherwise string) string {
+	var out []string
+	for _, c := range conds {
+		if c.Type != status.ConditionReady && c.Status != metav1.ConditionTrue && c.Message != "" && c.Reason != "AwaitingReconciliation" {
+			out = append(out, c.Message)
+		}
+	}
+	if len(out) == 0 {
+		return otherwise
+	}
+	return strings.Join(out, "; ")
 }
 
 // notReady is why a pool may open nothing now, "" if it may; mu is held.
@@ -122,7 +138,7 @@ func (p *Provisioner) notReady(st *poolState) string {
 	pool := st.pool.DeepCopy()
 	p.poolConditions(pool, st.unknown)
 	if root := pool.StatusConditions().Root(); !root.IsTrue() {
-		return root.Message
+		return unhealthy(pool.GetConditions(), root.Message)
 	}
 	if until, why, blocked := p.state.Blocked(pool.Name); blocked && time.Now().Before(until) {
 		return "its last launch was refused: " + why

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,6 +41,9 @@ func (p *Provisioner) Provision(pod *v1.Pod, schedulerName string, preempting bo
 		return Decision{Outcome: Refused, Reason: "InternalError", Message: "cannot ask the filters: " + err.Error()}
 	}
 	result := plan.Plan(snap, &failedClass{Fitter: fitter, pod: pod.UID})
+	for i := range result.Unplaced {
+		result.Unplaced[i] = p.blameNotReady(result.Unplaced[i])
+	}
 	p.commit(result, time.Since(start))
 	return p.decision(pod, result)
 }
@@ -80,28 +82,6 @@ func (p *Provisioner) decision(pod *v1.Pod, result plan.Result) Decision {
 func (p *Provisioner) refuse(pod *v1.Pod, u plan.Unplaced) Decision {
 	p.waiting[pod.UID] = &waitingPod{epoch: p.epoch, reason: u.Reason, message: u.Message}
 	return Decision{Outcome: Refused, Reason: u.Reason, Message: u.Message}
-}
-
-// noPool says why no NodePool can open a NodeClaim at all; mu is held.
-func (p *Provisioner) noPool() plan.Unplaced {
-	var why []string
-	for _, name := range p.poolNames() {
-		if st := p.pools[name]; ours(st.pool) {
-			why = append(why, fmt.Sprintf("NodePool %s is not ready: %s", name, p.notReady(st)))
-		}
-	}
-	if len(why) == 0 {
-		return plan.Unplaced{Reason: "NoNodePool", Message: "there is no NodePool of class EC2NodeClass; create one"}
-	}
-	return plan.Unplaced{Reason: "NodePoolNotReady", Message: cut(strings.Join(why, "; "))}
-}
-
-// cut keeps a sentence within the 250 characters that people read.
-func cut(s string) string {
-	if r := []rune(s); len(r) > 250 {
-		return string(r[:249]) + "…"
-	}
-	return s
 }
 
 // nominated describes the claim that a pod is reserved on; mu is held.
