@@ -156,8 +156,10 @@ func (p *Provisioner) patchClass(ctx context.Context, old, want *awsv1.EC2NodeCl
 	if meta.Annotations == nil {
 		meta.Annotations = map[string]string{}
 	}
-	meta.Annotations[awsv1.AnnotationEC2NodeClassHash] = classHash(want)
-	meta.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] = awsv1.EC2NodeClassHashVersion
+	if want.StatusConditions().Get(awsv1.ConditionTypeAMIsReady).IsTrue() { // Hash ends the process on a malformed alias
+		meta.Annotations[awsv1.AnnotationEC2NodeClassHash] = classHash(want)
+		meta.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] = awsv1.EC2NodeClassHashVersion
+	}
 	if err := p.patch(ctx, nodeClasses, old, meta, ""); err != nil {
 		return err
 	}
