@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
 	"github.com/jit-scheduler/jit-scheduler/plugins/kubescheduler"
+	"github.com/jit-scheduler/jit-scheduler/plugins/nodeprovisioning"
 )
 
 // errNoCluster is what a user sees who gave no cluster name anywhere.
@@ -41,13 +42,26 @@ built-in configuration is used, and only the cluster name must be given.`,
 		Args:         cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			verflag.PrintAndExitIfRequested()
+			// What is wrong with the configuration is said before anybody is talked to.
+			cfg, err := kubescheduler.LoadConfig(opts.ConfigFile)
+			if err != nil {
+				return err
+			}
+			args, err := provisioningArgs(cfg, clusterName)
+			if err != nil {
+				return err
+			}
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			go func() {
 				<-genericapiserver.SetupSignalHandler()
 				cancel()
 			}()
-			return runCommand(ctx, cmd, opts, clusterName)
+			kubeconfig := cfg.ClientConnection.Kubeconfig
+			if opts.ConfigFile == "" {
+				kubeconfig = opts.Deprecated.Kubeconfig
+			}
+			return runCommand(ctx, cmd, opts, kubeconfig, args)
 		},
 	}
 	sets := opts.Flags
@@ -63,20 +77,8 @@ built-in configuration is used, and only the cluster name must be given.`,
 	return cmd
 }
 
-// runCommand checks the configuration before it talks to anybody, then settles the version, then runs.
-func runCommand(ctx context.Context, cmd *cobra.Command, opts *options.Options, clusterName string) error {
-	cfg, err := kubescheduler.LoadConfig(opts.ConfigFile)
-	if err != nil {
-		return err
-	}
-	args, err := provisioningArgs(cfg, clusterName)
-	if err != nil {
-		return err
-	}
-	kubeconfig := cfg.ClientConnection.Kubeconfig
-	if opts.ConfigFile == "" {
-		kubeconfig = opts.Deprecated.Kubeconfig
-	}
+// runCommand settles the version and the feature gates, then runs.
+func runCommand(ctx context.Context, cmd *cobra.Command, opts *options.Options, kubeconfig string, args nodeprovisioning.NodeProvisioningArgs) error {
 	own := opts.ComponentGlobalsRegistry.EffectiveVersionFor(basecompatibility.DefaultKubeComponent).BinaryVersion()
 	if err := settleVersion(ctx, cmd.Flags(), int(own.Minor()), kubeconfig, opts.Master); err != nil {
 		return err

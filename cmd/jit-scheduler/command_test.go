@@ -14,8 +14,8 @@ import (
 	"github.com/jit-scheduler/jit-scheduler/plugins/kubescheduler"
 )
 
-// config is a configuration with these plugin arguments, and a second profile with those.
-func config(args, second string) string {
+// configText is a configuration with these plugin arguments, and a second profile with those.
+func configText(args, second string) string {
 	profile := func(name, args string) string {
 		return "- schedulerName: " + name + "\n  plugins:\n    multiPoint: {enabled: [{name: NodeProvisioning}], disabled: [{name: NodeUnschedulable}]}\n" +
 			"    postFilter: {enabled: [{name: NodeProvisioning}]}\n  pluginConfig:\n  - name: NodeProvisioning\n    args: " + args + "\n"
@@ -35,12 +35,12 @@ func TestCommandRefuses(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"no cluster name":      {config: config("{}", ""), want: "profiles[0].pluginConfig[NodeProvisioning].args.clusterName: Required value"},
+		"no cluster name":      {config: configText("{}", ""), want: "profiles[0].pluginConfig[NodeProvisioning].args.clusterName: Required value"},
 		"no file, no name":     {want: "args.clusterName: Required value"},
-		"bad launchWait":       {config: config("{launchWait: 20s}", ""), want: `profiles[0].pluginConfig[0].args.launchWait: Invalid value: "20s"`},
-		"unknown argument":     {config: config("{launchWayt: 2s}", ""), want: `profiles[0].pluginConfig[0].args.launchWayt: Forbidden: unknown field`},
-		"unknown field":        {config: strings.Replace(config("{}", ""), "pluginConfig", "pluginConfigs", 1), want: `unknown field "profiles[0].pluginConfigs"`},
-		"profiles disagree":    {config: config("{clusterName: a}", "{clusterName: b}"), want: `profiles[1].pluginConfig[0].args.clusterName: Invalid value: "b"`},
+		"bad launchWait":       {config: configText("{launchWait: 20s}", ""), want: `profiles[0].pluginConfig[0].args.launchWait: Invalid value: "20s"`},
+		"unknown argument":     {config: configText("{launchWayt: 2s}", ""), want: `profiles[0].pluginConfig[0].args.launchWayt: Forbidden: unknown field`},
+		"unknown field":        {config: strings.Replace(configText("{}", ""), "pluginConfig", "pluginConfigs", 1), want: `unknown field "profiles[0].pluginConfigs"`},
+		"profiles disagree":    {config: configText("{clusterName: a}", "{clusterName: b}"), want: `profiles[1].pluginConfig[0].args.clusterName: Invalid value: "b"`},
 		"no such file":         {args: []string{"--config=/nonexistent"}, want: "reading configuration"},
 		"no arguments, please": {args: []string{"start"}, want: "unknown command"},
 	} {
@@ -72,7 +72,7 @@ func TestClusterName(t *testing.T) {
 		"flag wins":           {flag: "f", args: "{clusterName: a}", want: "f"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg, err := kubescheduler.DecodeConfig([]byte(config(tt.args, "")))
+			cfg, err := kubescheduler.DecodeConfig([]byte(configText(tt.args, "")))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,10 +5,13 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
@@ -86,6 +89,34 @@ func TestLeaseGuard(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGuardedTransport: reading passes always, changing only while the lease is ours.
+func TestGuardedTransport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent []string
+		g := newLeaseGuard(&slowLock{}, 10*time.Second)
+		rt := g.transport(roundTripper(func(r *http.Request) (*http.Response, error) {
+			sent = append(sent, r.Method)
+			return &http.Response{}, nil
+		}))
+		send := func(method string) {
+			resp, err := rt.RoundTrip(httptest.NewRequest(method, "/api/v1/pods", nil))
+			if err == nil && resp.Body != nil {
+				t.Error("a body")
+			}
+		}
+		send(http.MethodGet)
+		send(http.MethodPost)
+		check(t, g.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}))
+		send(http.MethodPatch)
+		time.Sleep(11 * time.Second)
+		send(http.MethodDelete)
+		send(http.MethodGet)
+		if diff := cmp.Diff([]string{"GET", "PATCH", "GET"}, sent); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+	})
 }
 
 func check(t *testing.T, err error) {

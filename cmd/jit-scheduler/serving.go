@@ -61,7 +61,12 @@ func (s *server) endpoints(ctx context.Context) http.Handler {
 	healthz.InstallReadyzHandler(m, ready...)
 	configz.InstallHandler(m)
 	m.Handle("/metrics", legacyregistry.HandlerWithReset())
-	m.Handle("/metrics/resources", resources.Handler(s.config.InformerFactory.Core().V1().Pods().Lister()))
+	perPod := resources.Handler(s.config.InformerFactory.Core().V1().Pods().Lister())
+	m.HandleFunc("/metrics/resources", func(w http.ResponseWriter, r *http.Request) {
+		if s.leading() == nil { // as in kube-scheduler, the leader alone answers
+			perPod.ServeHTTP(w, r)
+		}
+	})
 	slis.SLIMetricsWithReset{}.Install(m)
 	if s.config.ComponentConfig.EnableProfiling {
 		routes.Profiling{}.Install(m)

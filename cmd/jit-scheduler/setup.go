@@ -40,6 +40,8 @@ type server struct {
 	config      *schedulerconfig.CompletedConfig
 	scheduler   *scheduler.Scheduler
 	provisioner *provisioner.Provisioner
+	// leading is nil while the lease is ours for certain.
+	leading func() error
 }
 
 // setup makes the scheduler and what is embedded in it. Feature gates are settled before.
@@ -48,13 +50,21 @@ func setup(ctx context.Context, opts *options.Options, args nodeprovisioning.Nod
 	if err != nil {
 		return nil, err
 	}
+	leading := func() error { return nil }
+	guard, err := guardClients(ctx, cc)
+	if err != nil {
+		return nil, err
+	}
+	if guard != nil {
+		leading = guard.Leading
+	}
 	adapter := kubescheduler.New()
 	registry := frameworkruntime.Registry{nodeprovisioning.Name: nodeprovisioning.New(adapter)}
 	sched, err := newScheduler(ctx, opts, cc, registry)
 	if err != nil {
 		return nil, err
 	}
-	p, err := newProvisioner(ctx, cc, sched, args)
+	p, err := newProvisioner(ctx, cc, sched, args, leading)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +73,7 @@ func setup(ctx context.Context, opts *options.Options, args nodeprovisioning.Nod
 	if err != nil {
 		return nil, err
 	}
-	return &server{config: cc, scheduler: sched, provisioner: p}, nil
+	return &server{config: cc, scheduler: sched, provisioner: p, leading: leading}, nil
 }
 
 // completeConfig is kube-scheduler's own, but for the built-in configuration.
@@ -107,7 +117,7 @@ func newScheduler(ctx context.Context, opts *options.Options, cc *schedulerconfi
 	return sched, options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, cfg, completed)
 }
 
-func newProvisioner(ctx context.Context, cc *schedulerconfig.CompletedConfig, sched *scheduler.Scheduler, args nodeprovisioning.NodeProvisioningArgs) (*provisioner.Provisioner, error) {
+func newProvisioner(ctx context.Context, cc *schedulerconfig.CompletedConfig, sched *scheduler.Scheduler, args nodeprovisioning.NodeProvisioningArgs, leading func() error) (*provisioner.Provisioner, error) {
 	kc := rest.AddUserAgent(rest.CopyConfig(cc.KubeConfig), "provisioner")
 	kc.QPS, kc.Burst = provisionerQPS, provisionerBurst
 	client, err := kubernetes.NewForConfig(kc)
@@ -122,16 +132,12 @@ func newProvisioner(ctx context.Context, cc *schedulerconfig.CompletedConfig, sc
 	if err != nil {
 		return nil, err
 	}
-	o := provisioner.Options{
+	return provisioner.New(provisioner.Options{
 		Client: client, Dynamic: dyn, Informers: cc.InformerFactory, Cloud: cloud, ClusterName: args.ClusterName,
 		Recorder:       cc.EventBroadcaster.NewRecorder(name),
 		SchedulerNames: slices.Sorted(maps.Keys(sched.Profiles)),
-	}
-	if le := cc.LeaderElection; le != nil {
-		guard := newLeaseGuard(le.Lock, le.RenewDeadline)
-		le.Lock, le.Name, o.Leading = guard, name, guard.Leading
-	}
-	return provisioner.New(o)
+		Leading:        leading,
+	})
 }
 
 // newCloud makes the AWS adapter; it does no I/O but what reading the SDK's configuration needs.
