@@ -13,7 +13,7 @@ build: ## Build the product: .bin/jit-scheduler
 	CGO_ENABLED=0 go build -ldflags='-s -w' -o .bin/jit-scheduler ./cmd/jit-scheduler
 
 .PHONY: binaries
-binaries: ## Build the local control plane from Go modules into .bin (about 15 min on 2 cores when cold, then reused)
+binaries: ## Build the local control plane from Go modules into .bin (10 to 20 min on 2 cores when cold, then reused)
 	go run ./kind-e2e/cmd/binaries
 
 .PHONY: demo
