@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -15,8 +14,6 @@ import (
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"
 )
-
-type podUID = types.UID
 
 // claimObject is the NodeClaim as Karpenter would write it, so that its tools and a return to it work.
 func claimObject(name string, pool *karpv1.NodePool, class *awsv1.EC2NodeClass, n *plan.NewNode) *karpv1.NodeClaim {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
@@ -68,14 +69,11 @@ func (p *Provisioner) commit(result plan.Result, took time.Duration) {
 // newClaim turns a planned node into what the state machine keeps: the NodeClaim to create and the node to show.
 func (p *Provisioner) newClaim(n *plan.NewNode) lifecycle.NewClaim {
 	pool := p.pools[n.Pool].pool
-	name := fmt.Sprintf("%s-%s", pool.Name, rand.String(5))
-	for p.taken(name) {
-		name = fmt.Sprintf("%s-%s", pool.Name, rand.String(5))
-	}
+	name := p.newName(pool.Name)
 	class := p.classes[pool.Spec.Template.Spec.NodeClassRef.Name].resolved
 	node := n.Node.DeepCopy()
 	node.Name = name
-	node.UID = podUID("planned/" + name)
+	node.UID = types.UID("planned/" + name)
 	node.Labels[v1.LabelHostname] = name
 	return lifecycle.NewClaim{
 		Object:  claimObject(name, pool, class, n),
@@ -86,9 +84,16 @@ func (p *Provisioner) newClaim(n *plan.NewNode) lifecycle.NewClaim {
 	}
 }
 
-func (p *Provisioner) taken(name string) bool {
-	_, ok := p.state.Claim(name)
-	return ok
+// maxBase leaves room for the suffix in 63 characters: the name is a label value, the planned node's hostname.
+const maxBase = 57
+
+func (p *Provisioner) newName(pool string) string {
+	for {
+		name := fmt.Sprintf("%.*s-%s", maxBase, pool, rand.String(5))
+		if _, taken := p.state.Claim(name); !taken {
+			return name
+		}
+	}
 }
 
 // sum is what pods request together.

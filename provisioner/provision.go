@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"
 )
@@ -20,7 +21,12 @@ import (
 type waitingPod struct {
 	epoch           uint64
 	reason, message string
+	// retries counts plans that gave the pod neither a place nor a reason.
+	retries int
 }
+
+// maxRetries is when such a pod stops cycling until something changes: it must not spin.
+const maxRetries = 3
 
 // Provision decides for a pod that no ready node can take, and for everything that waits with it. It runs on the
 // scheduling thread and does no I/O.
@@ -60,7 +66,7 @@ func (p *Provisioner) answered(pod *v1.Pod, preempting bool) (Decision, bool) {
 	case p.ctx == nil || !p.synced:
 		return Decision{Outcome: Refused, Reason: "NotSynced", Message: "no capacity is launched before all NodeClaims are known; is the NodeClaim CRD installed?"}, true
 	}
-	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch {
+	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch && w.reason != "" {
 		return Decision{Outcome: Refused, Reason: w.reason, Message: w.message}, true
 	}
 	return Decision{}, false
@@ -75,6 +81,20 @@ func (p *Provisioner) decision(pod *v1.Pod, result plan.Result) Decision {
 		if slices.ContainsFunc(u.Pods, func(o *v1.Pod) bool { return o.UID == pod.UID }) {
 			return p.refuse(pod, u)
 		}
+	}
+	return p.retry(pod)
+}
+
+// retry has the pod cycle again at once, a few times.
+func (p *Provisioner) retry(pod *v1.Pod) Decision {
+	w := p.waiting[pod.UID]
+	if w == nil || w.epoch != p.epoch {
+		w = &waitingPod{epoch: p.epoch}
+		p.waiting[pod.UID] = w
+	}
+	if w.retries++; w.retries > maxRetries {
+		p.logger().Error(nil, "A planned pod got no place", "pod", klog.KObj(pod))
+		return p.refuse(pod, plan.Unplaced{Reason: "NoPlace", Message: "the place planned for the pod was taken; it is planned again when something changes"})
 	}
 	return Decision{Outcome: Retry}
 }

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -18,10 +19,10 @@ import (
 
 // restore rebuilds what a claim's object does not say: the offerings that its launch may choose from, in the order of
 // the first time, and the node that is planned. false: no type of its class matches any more.
-func restore(claim *karpv1.NodeClaim, types []*cloudprovider.InstanceType) (lifecycle.Restore, bool) {
+func restore(claim *karpv1.NodeClaim, offered []*cloudprovider.InstanceType) (lifecycle.Restore, bool) {
 	var options []cloudprovider.LaunchOption
 	wanted := scheduling.FromSpecs(claim.Spec.Requirements)
-	for _, t := range types {
+	for _, t := range offered {
 		if !scheduling.Fits(claim.Spec.Resources.Requests, t.Allocatable) {
 			continue
 		}
@@ -41,7 +42,7 @@ func restore(claim *karpv1.NodeClaim, types []*cloudprovider.InstanceType) (life
 	best := options[0]
 	return lifecycle.Restore{Claim: claim.Name, Options: options, Node: &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: claim.Name, UID: podUID("planned/" + claim.Name),
+			Name: claim.Name, UID: types.UID("planned/" + claim.Name),
 			Labels:      nodeLabels(claim, best.InstanceType, best.Offering),
 			Annotations: map[string]string{plannedAnnotation: "true"},
 		},

@@ -64,7 +64,7 @@ func (p *Provisioner) plannable(pod *v1.Pod) bool {
 	if claim, node := p.state.Reservation(pod.UID); claim != "" || node != "" {
 		return false
 	}
-	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch {
+	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch && w.reason != "" {
 		return false
 	}
 	obj, ok, err := p.pods.GetStore().GetByKey(pod.Namespace + "/" + pod.Name)
