@@ -38,6 +38,7 @@ func (p *Provisioner) watchCore() error {
 	}
 	p.Informers.Apps().V1().DaemonSets().Informer()
 	p.Informers.Apps().V1().ReplicaSets().Informer()
+	p.Informers.Core().V1().ResourceQuotas().Informer()
 	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandlerFuncs{
 		p.pods: {
 			AddFunc:    p.podSeen,
