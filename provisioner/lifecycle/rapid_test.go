@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 // TestWorld plays random lives, with failures, delays, lost answers, people and crashes, and asks after each step for
@@ -182,11 +183,16 @@ func (p *process) sweep(t *rapid.T, crashes int) bool {
 	return swept
 }
 
-// wantServed: every pod is bound, and every machine belongs to exactly one claim.
+// wantServed: every pod is bound, no node is held or tainted for nothing, and every machine belongs to exactly one claim.
 func (p *process) wantServed(t *rapid.T) {
 	for uid, node := range p.w.pods {
 		if node == "" {
 			t.Errorf("pod %s is not bound", uid)
+		}
+	}
+	for name, n := range p.w.nodes {
+		if holding(n) || hasTaint(n, &karpv1.DisruptedNoScheduleTaint) && n.DeletionTimestamp == nil && len(p.w.podsOn(name)) > 0 {
+			t.Errorf("node %s is still kept from others", name)
 		}
 	}
 	owners := map[string]string{}
