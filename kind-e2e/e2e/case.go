@@ -25,6 +25,11 @@ type Case struct {
 // Cases are all cases in the order in which they run.
 func Cases() []Case {
 	return []Case{
-		inflateCase, refusedCase, wakeUpsCase, kill9WithheldCase, kill9DroppedCase, kill9ParkedCase, badConfigCase,
+		crdsAbsentCase, // before another case installs them
+		inflateCase, lonePodsCase, roomFirstCase, wakeUpsCase, refusedCase, volumesCase, heldRoomCase,
+		kill9WithheldCase, kill9DroppedCase, kill9ParkedCase, twoReplicasCase,
+		badConfigCase, endpointDownCase, claimRefusedCase, slowEC2Case,
+		emptinessCase, drainCase,
+		thousandCase, thousandLimitedCase,
 	}
 }

@@ -26,7 +26,7 @@ var badConfigs = []struct{ name, old, new, says string }{
 	{"launchWait no duration", "launchWait: 0s", "launchWait: soon", "launchWait"},
 	{"unknown argument", "launchWait: 0s", "launchWaits: 0s", "profiles[0].pluginConfig[0].args.launchWaits"},
 	{"unknown field", "leaderElection:", "leaderElections:", "leaderElections"},
-	{"plugin missing", "- name: NodeProvisioning", "- name: NodePorts", "NodeProvisioning"},
+	{"plugin that holds would not pass", "- name: NodeUnschedulable", "- name: NodePorts", "NodeUnschedulable"},
 	{"no cluster name", "", "", "clusterName"},
 }
 
@@ -66,7 +66,7 @@ func exits(ctx context.Context, program string, args []string, says string) erro
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // no CLUSTER_NAME, no KUBECONFIG
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "AWS_REGION=us-east-1"} // no CLUSTER_NAME, no KUBECONFIG
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
