@@ -67,13 +67,7 @@ func (p *Provisioner) logAction(action lifecycle.Action) {
 
 // perform carries out one action under the leader's context and reports what came of it.
 func (p *Provisioner) perform(ctx context.Context, action lifecycle.Action) {
-	select {
-	case <-ctx.Done():
-		return
-	case p.work <- struct{}{}:
-	}
-	defer func() { <-p.work }()
-	evs, err := p.effect(ctx, action)
+	evs, err := p.inTime(ctx, action)
 	if ctx.Err() != nil {
 		return
 	}
@@ -86,13 +80,25 @@ func (p *Provisioner) perform(ctx context.Context, action lifecycle.Action) {
 	p.apply(evs...)
 }
 
+// inTime waits for a free slot and acts, all within the action's deadline: past it the state machine issues the action
+// again, and the two must not fly together.
+func (p *Provisioner) inTime(ctx context.Context, action lifecycle.Action) ([]lifecycle.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, effectTimeout(action))
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case p.work <- struct{}{}:
+	}
+	defer func() { <-p.work }()
+	return p.effect(ctx, action)
+}
+
 // errUnknownAction is a fault of ours; a test makes sure that every action is handled.
 var errUnknownAction = errors.New("unknown action")
 
 // effect dispatches; nil events and nil error mean Done.
 func (p *Provisioner) effect(ctx context.Context, action lifecycle.Action) ([]lifecycle.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, effectTimeout(action))
-	defer cancel()
 	switch a := action.(type) {
 	case lifecycle.CreateClaim:
 		return p.createClaim(ctx, a)

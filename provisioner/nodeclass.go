@@ -182,6 +182,7 @@ func (p *Provisioner) restoreClaims(class *awsv1.EC2NodeClass) {
 			return
 		}
 		if ev, ok := restore(c.Object, types); ok {
+			ev.Daemons = p.daemonsOn(ev.Node)
 			evs = append(evs, ev)
 		}
 	}

@@ -85,6 +85,18 @@ func (p *Provisioner) preempting(pod *v1.Pod) bool {
 	return err == nil
 }
 
+// daemonsOn is what DaemonSet pods will take of a node; mu is held.
+func (p *Provisioner) daemonsOn(node *v1.Node) v1.ResourceList {
+	fitter, err := p.sched.NewFitter(p.SchedulerNames[0])
+	if err != nil {
+		p.logger().Error(err, "No Filter oracle", "profile", p.SchedulerNames[0])
+		return nil
+	}
+	candidate := node.DeepCopy()
+	candidate.Name += ".restored" // the planned node itself may be there
+	return sum(fitter.Candidates([]plan.Candidate{{Node: candidate, Daemons: p.daemons()}})[0])
+}
+
 // daemons are the pods that DaemonSets would create on a new node; the Fitter says on which.
 func (p *Provisioner) daemons() []*v1.Pod {
 	sets, err := p.Informers.Apps().V1().DaemonSets().Lister().List(labels.Everything())

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 )
 
 const (
@@ -46,10 +47,12 @@ func (p *Provisioner) sweepOnce(ctx context.Context) error {
 	if !synced || p.Ready() != nil {
 		return nil
 	}
+	asked := time.Now()
 	instances, err := p.Cloud.List(ctx)
 	if err != nil {
 		return err
 	}
+	p.reportGone(instances, asked)
 	for _, inst := range p.orphans(instances) {
 		if err := p.Leading(); err != nil {
 			return err
@@ -63,6 +66,24 @@ func (p *Provisioner) sweepOnce(ctx context.Context) error {
 		return err
 	}
 	return p.Cloud.Sweep(ctx, templateUnused)
+}
+
+// reportGone tells the state machine of machines that ended without our doing: the cloud does not list them although
+// their launch is long past.
+func (p *Provisioner) reportGone(instances []cloudprovider.Instance, asked time.Time) {
+	live := sets.New[string]()
+	for i := range instances {
+		live.Insert(instances[i].ProviderID)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var gone []lifecycle.Event
+	for c := range p.state.Claims() {
+		if c.Launched && !live.Has(c.ProviderID) && asked.Sub(c.LaunchedAt) > orphanAge {
+			gone = append(gone, lifecycle.InstanceGone{ProviderID: c.ProviderID})
+		}
+	}
+	p.applyLocked(gone...)
 }
 
 // orphans are instances that no NodeClaim has or is waiting for.

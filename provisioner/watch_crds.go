@@ -115,6 +115,7 @@ func (p *Provisioner) claimGone(o any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.foreign, claim.Status.ProviderID)
+	delete(p.failures, claim.Name)
 	p.applyLocked(lifecycle.ClaimGone{Name: claim.Name})
 	p.changedLocked() // its share of the limits is free
 	p.statusDue(claim.Labels[karpv1.NodePoolLabelKey])
