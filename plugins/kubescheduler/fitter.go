@@ -183,7 +183,7 @@ func (f *fitter) Open(candidate, name string) {
 	}
 	n = n.SnapshotConcrete()
 	n.SetNode(named(n.Node(), name))
-	f.oracle.view.keep(candidate, n)
+	f.oracle.view.keep(n)
 }
 
 // named is the node under a name, which is its hostname as well.

@@ -67,23 +67,17 @@ func (v *view) offer(n *framework.NodeInfo) {
 	v.append(n)
 }
 
-// keep makes a candidate permanent; n is what it becomes.
-func (v *view) keep(candidate string, n *framework.NodeInfo) {
-	i := v.index[candidate]
-	delete(v.index, candidate)
-	delete(v.made, candidate)
-	delete(v.owned, candidate)
+// keep adds a node that stays when candidates are replaced.
+func (v *view) keep(n *framework.NodeInfo) {
 	name := n.Node().Name
+	v.owned[name], v.made[name] = true, true
+	v.append(n)
 	// Swap it to the front of the candidates.
-	if first := v.nodes[v.opened]; i != v.opened {
-		v.nodes[i] = first
-		v.index[first.Node().Name] = i
-	}
-	v.nodes[v.opened] = n
+	last := len(v.nodes) - 1
+	v.nodes[v.opened], v.nodes[last] = v.nodes[last], v.nodes[v.opened]
+	v.index[v.nodes[last].Node().Name] = last
 	v.index[name] = v.opened
 	v.opened++
-	v.owned[name], v.made[name] = true, true
-	v.stale = true
 }
 
 // get returns the node, nil if there is none.
