@@ -43,7 +43,9 @@ func (p *Provisioner) requeue(a lifecycle.Requeue) {
 		p.logger().Info("Reserved pods are planned again", "nodeClaim", a.Claim, "pods", len(a.Pods), "reason", a.Reason)
 		p.failures[a.Claim] = a.Reason
 		for _, uid := range a.Pods {
-			p.hints.forget(uid)
+			if pod := p.sched.Parked(uid); pod != nil {
+				p.hints.clear(ledgerPod(pod))
+			}
 			delete(p.waiting, uid)
 		}
 		p.changedLocked()

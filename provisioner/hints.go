@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 )
 
 // hintWriters is the number of status patches in flight: these are for people (NOMINATED NODE) and for other
@@ -44,7 +46,22 @@ func (h *hints) nominate(pod *v1.Pod, claim string) {
 		return
 	}
 	h.said[pod.UID] = claim
-	h.order = append(h.order, hint{pod.UID, pod.Namespace, pod.Name, claim})
+	h.queue(hint{pod.UID, pod.Namespace, pod.Name, claim})
+}
+
+// clear takes the name of a claim back that is given up; a later nomination overtakes it.
+func (h *hints) clear(pod lifecycle.Pod) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.said[pod.UID] == "" {
+		return
+	}
+	delete(h.said, pod.UID)
+	h.queue(hint{pod.UID, pod.Namespace, pod.Name, ""})
+}
+
+func (h *hints) queue(x hint) {
+	h.order = append(h.order, x)
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -91,7 +108,7 @@ func (h *hints) run(ctx context.Context, p *Provisioner) {
 	}
 }
 
-// write patches one pod. The claim may have been given up meanwhile: then the hint is dropped.
+// write patches one pod, unless its place is another one meanwhile.
 func (h *hints) write(ctx context.Context, p *Provisioner, x hint) {
 	p.mu.Lock()
 	claim, _ := p.state.Reservation(x.uid)
@@ -99,9 +116,13 @@ func (h *hints) write(ctx context.Context, p *Provisioner, x hint) {
 	if claim != x.claim || p.Leading() != nil {
 		return
 	}
+	var name any = x.claim
+	if x.claim == "" {
+		name = nil
+	}
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": x.uid},
-		"status":   map[string]any{"nominatedNodeName": x.claim},
+		"status":   map[string]any{"nominatedNodeName": name},
 	})
 	if err != nil {
 		return

@@ -49,15 +49,10 @@ func (p *Provisioner) Lead(ctx context.Context) {
 
 // awaitCRDs waits for Karpenter's CRDs, then for their objects, and feeds everything known into the state.
 func (p *Provisioner) awaitCRDs(ctx context.Context) {
-	logger := klog.FromContext(ctx)
-	warned := false
-	for missing := p.missingCRDs(); missing != ""; missing = p.missingCRDs() {
-		if !warned {
-			warned = true
-			logger.Info("WARNING: scheduling only: a CRD is not served; it is picked up when it appears", "missing", missing)
-			go p.awaitCRDsLater(ctx)
-			return
-		}
+	if missing := p.missingCRDs(); missing != "" {
+		klog.FromContext(ctx).Info("WARNING: scheduling only: a CRD is not served; it is picked up when it appears", "missing", missing)
+		go p.awaitCRDsLater(ctx)
+		return
 	}
 	p.rebuild(ctx)
 }

@@ -90,6 +90,7 @@ func (p *Provisioner) keep(pods []*v1.Pod) {
 			p.expected[owner] = e
 		}
 		e.uids = append(e.uids, pod.UID)
+		p.standIns[pod.UID] = pod
 		e.last = time.Now()
 	}
 }
@@ -102,6 +103,7 @@ func (p *Provisioner) claimExpected(pod *v1.Pod) string {
 	for e != nil && len(e.uids) > 0 {
 		uid := e.uids[0]
 		e.uids = e.uids[1:]
+		delete(p.standIns, uid)
 		if claim, _ := p.state.Reservation(uid); claim == "" {
 			continue // its claim failed meanwhile
 		}
@@ -122,6 +124,7 @@ func (p *Provisioner) expire() {
 			continue
 		}
 		for _, uid := range e.uids {
+			delete(p.standIns, uid)
 			p.applyLocked(lifecycle.PodGone{UID: uid})
 		}
 		delete(p.expected, owner)

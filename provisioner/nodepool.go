@@ -84,10 +84,7 @@ func (p *Provisioner) writePool(ctx context.Context, name string) error {
 	return p.patch(ctx, nodePools, pool, want, "status")
 }
 
-var (
-	zero   = resource.MustParse("0")
-	onePod = resource.MustParse("1")
-)
+var zero = resource.MustParse("0")
 
 // poolConditions sets the conditions that decide whether the pool may open NodeClaims; mu is held.
 func (p *Provisioner) poolConditions(pool *karpv1.NodePool, unknown []string) {

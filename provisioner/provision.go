@@ -46,6 +46,7 @@ func (p *Provisioner) Provision(pod *v1.Pod, schedulerName string, preempting bo
 		p.logger().Error(err, "No Filter oracle", "profile", schedulerName)
 		return Decision{Outcome: Refused, Reason: "InternalError", Message: "cannot ask the filters: " + err.Error()}
 	}
+	p.placeReserved(snap.Open, fitter)
 	result := plan.Plan(snap, &failedClass{Fitter: fitter, pod: pod.UID})
 	for i := range result.Unplaced {
 		result.Unplaced[i] = p.blameNotReady(result.Unplaced[i])

@@ -62,6 +62,8 @@ type Provisioner struct {
 	classes  map[string]*classState
 	waiting  map[types.UID]*waitingPod
 	expected map[types.UID]*expectation
+	// standIns are the expected pods that have a place, by their made-up UIDs.
+	standIns map[types.UID]*v1.Pod
 	// failures keeps why a claim was given up, for launchWait.
 	failures map[string]string
 	serial   int
@@ -90,6 +92,7 @@ func New(o Options) (*Provisioner, error) {
 		classes:  map[string]*classState{},
 		waiting:  map[types.UID]*waitingPod{},
 		expected: map[types.UID]*expectation{},
+		standIns: map[types.UID]*v1.Pod{},
 		failures: map[string]string{},
 		foreign:  map[string]string{},
 		wake:     make(chan struct{}, 1),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"
 )
 
@@ -40,6 +41,32 @@ func (p *Provisioner) snapshot(pod *v1.Pod, schedulerName string) plan.Snapshot 
 		s.Open = append(s.Open, plan.OpenNode{Name: o.Name, Pool: o.Pool, Free: o.Free})
 	}
 	return s
+}
+
+// placeReserved shows the Fitter the pods that have a place on a claim and are not in the scheduler's cache yet: they
+// are still in the queue, or still to be created. Spread and affinity must count them. mu is held.
+func (p *Provisioner) placeReserved(open []plan.OpenNode, fitter plan.Fitter) {
+	for _, o := range open {
+		for _, r := range p.state.Reserved(o.Name) {
+			if pod := p.notParked(r); pod != nil {
+				fitter.Place(o.Name, pod)
+			}
+		}
+	}
+}
+
+func (p *Provisioner) notParked(r lifecycle.Pod) *v1.Pod {
+	if pod := p.standIns[r.UID]; pod != nil {
+		return pod
+	}
+	if p.sched.Parked(r.UID) != nil {
+		return nil
+	}
+	obj, ok, err := p.pods.GetStore().GetByKey(r.Namespace + "/" + r.Name)
+	if err != nil || !ok {
+		return nil
+	}
+	return obj.(*v1.Pod)
 }
 
 func (p *Provisioner) poolNames() []string { return slices.Sorted(maps.Keys(p.pools)) }

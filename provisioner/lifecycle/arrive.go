@@ -57,6 +57,21 @@ func (s *State) onPodsOffered(ev PodsOffered) {
 	}
 }
 
+// Reserved lists the pods that wait on a claim for its machine, longest first.
+func (s *State) Reserved(claim string) []Pod {
+	c := s.claims[claim]
+	if c == nil {
+		return nil
+	}
+	var out []Pod
+	for _, p := range s.waiting(c) {
+		if !p.paired {
+			out = append(out, p.Pod)
+		}
+	}
+	return out
+}
+
 // Parked lists the pods that wait for a machine, longest first.
 func (s *State) Parked() []types.UID {
 	var waiting []*pod
