@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
@@ -25,6 +26,10 @@ import (
 type Options struct {
 	// Objects exist before the scheduler starts.
 	Objects []runtime.Object
+	// Client is the API server of an earlier Cluster: a restart. Objects are ignored then.
+	Client *fake.Clientset
+	// Logger gets what the scheduler logs; default: klog's.
+	Logger *klog.Logger
 	// Config is the text of a KubeSchedulerConfiguration; default: the built-in one.
 	Config string
 	// Provisioner makes what stands behind the plugin. It is called before informers start.
@@ -51,6 +56,7 @@ type Cluster struct {
 	broadcaster events.EventBroadcaster
 	cancel      context.CancelFunc
 	running     sync.WaitGroup
+	stopping    sync.Once
 	mu          sync.Mutex
 	version     int
 }
@@ -80,10 +86,16 @@ func StartError(t *testing.T, o Options) error {
 
 func newCluster(t *testing.T, o Options) *Cluster {
 	t.Helper()
-	c := &Cluster{T: t, Client: fake.NewClientset(o.Objects...), Adapter: kubescheduler.New()}
+	c := &Cluster{T: t, Client: o.Client, Adapter: kubescheduler.New()}
 	c.Ctx, c.cancel = context.WithCancel(context.Background())
-	t.Cleanup(c.stop)
-	c.serve()
+	if o.Logger != nil {
+		c.Ctx = klog.NewContext(c.Ctx, *o.Logger)
+	}
+	t.Cleanup(c.Stop)
+	if c.Client == nil {
+		c.Client = fake.NewClientset(o.Objects...)
+		c.serve()
+	}
 	var err error
 	if o.Config == "" {
 		c.Config, err = kubescheduler.LoadConfig("")
@@ -130,7 +142,9 @@ func (c *Cluster) attach(o Options) error {
 	})
 }
 
-// stop ends everything that was started, so that the bubble can end.
+// Stop ends the scheduler as a crash does: whatever it had in mind is not done any more. A second time changes nothing.
+func (c *Cluster) Stop() { c.stopping.Do(c.stop) }
+
 func (c *Cluster) stop() {
 	c.cancel()
 	c.running.Wait()
