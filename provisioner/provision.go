@@ -64,11 +64,14 @@ func (p *Provisioner) answered(pod *v1.Pod, preempting bool) (Decision, bool) {
 		return Decision{Outcome: Retry}, true
 	case preempting:
 		return Decision{Outcome: Refused, Reason: "Preempting", Message: "waiting for the victims of its preemption to end"}, true
-	case p.ctx == nil || !p.synced:
-		return Decision{Outcome: Refused, Reason: "NotSynced", Message: "no capacity is launched before all NodeClaims are known; is the NodeClaim CRD installed?"}, true
 	}
 	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch && w.reason != "" {
 		return Decision{Outcome: Refused, Reason: w.reason, Message: w.message}, true
+	}
+	if p.ctx == nil || !p.synced {
+		return p.refuse(pod, plan.Unplaced{
+			Reason: "NotSynced", Message: "no capacity is launched before all NodeClaims are known; is the NodeClaim CRD installed?",
+		}), true
 	}
 	return Decision{}, false
 }
