@@ -26,7 +26,7 @@ func runInflate(ctx context.Context, t *Trial) error {
 	if err := t.NodePool(ctx, "default", change{"spec.disruption.consolidateAfter", "5s"}); err != nil {
 		return err
 	}
-	if err := t.inflate(ctx, productSteps, (*judge.View).NothingLeft); err != nil {
+	if _, err := t.inflate(ctx, productSteps, (*judge.View).NothingLeft); err != nil {
 		return err
 	}
 	f := t.Judge.Figures(Inflate)

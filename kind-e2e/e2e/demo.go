@@ -14,27 +14,34 @@ import (
 
 // Demo shows the main job: the examples' Deployment goes 0, 5, 30, 0 on machines that did not exist. It prints the
 // judge's table and fails if the judge does.
-func Demo(ctx context.Context, out io.Writer) (err error) {
-	e, err := Start(ctx, Options{Name: "demo", SchedulerName: "jit-scheduler", Out: out, Rules: judge.Rules{WantNothingLeft: true}})
+func Demo(ctx context.Context, out io.Writer) error {
+	_, err := demo(ctx, "demo", out)
+	return err
+}
+
+// demo is Demo on a cluster of that name; the summary is nil if the run did not get to its end.
+func demo(ctx context.Context, cluster string, out io.Writer) (sum *summary, err error) {
+	e, err := Start(ctx, Options{Name: cluster, SchedulerName: "jit-scheduler", Out: out, Rules: judge.Rules{WantNothingLeft: true}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.Stop()) }()
 	if err := e.Install(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	p, err := e.StartProduct(ctx, "jit-scheduler")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := e.Apply(ctx, "manifests/examples"); err != nil {
-		return err
+		return nil, err
 	}
 	e.Say("jit-scheduler runs; its log is %s", p.LogPath())
-	if err := e.inflate(ctx, productSteps, (*judge.View).NothingLeft); err != nil {
-		return fmt.Errorf("%w\n%s", err, p.Tail(30))
+	sum, err = e.inflate(ctx, productSteps, (*judge.View).NothingLeft)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, p.Tail(tailLines))
 	}
-	return e.report(ctx)
+	return sum, errors.Join(e.report(ctx), sum.print(out))
 }
 
 // step is one size of the Deployment, with what it may cost and how many NodeClaims it may have; 0: not asked.
@@ -51,25 +58,35 @@ var (
 )
 
 // inflate takes the Deployment through the steps, with marks for the judge, until gone says that all is away.
-func (e *Env) inflate(ctx context.Context, steps []step, gone func(*judge.View) bool) error {
+func (e *Env) inflate(ctx context.Context, steps []step, gone func(*judge.View) bool) (*summary, error) {
+	var sum summary
 	for _, step := range steps {
+		began := time.Now()
 		if err := e.Scale(ctx, step.replicas, 2*time.Minute); err != nil {
-			return err
+			return nil, err
 		}
 		e.Judge.Mark(fmt.Sprintf("inflate %d", step.replicas))
-		v := e.Judge.View()
+		done := stepDone(e.Judge, step.replicas, began)
+		sum.steps = append(sum.steps, done)
 		if step.usd > 0 {
-			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("price at %d", step.replicas), Value: v.USDPerHour(), Want: step.usd, Unit: "USD/h", Exact: true})
+			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("price at %d", step.replicas), Value: done.usd, Want: step.usd, Unit: "USD/h", Exact: true})
 		}
 		if step.claims > 0 {
-			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("NodeClaims at %d", step.replicas), Value: float64(len(v.Claims)), Want: float64(step.claims), Exact: true})
+			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("NodeClaims at %d", step.replicas), Value: float64(done.claims), Want: float64(step.claims), Exact: true})
 		}
 	}
-	if err := e.WaitNothingLeft(ctx, gone, 6*time.Minute); err != nil {
-		return err
+	began := time.Now()
+	if err := e.WaitNothingLeft(ctx, MachinesGone, 6*time.Minute); err != nil {
+		return nil, err
 	}
+	sum.gone = time.Since(began)
+	e.Judge.Mark("machines gone")
+	if err := e.WaitNothingLeft(ctx, gone, 6*time.Minute); err != nil {
+		return nil, err
+	}
+	sum.cleared = time.Since(began)
 	e.Judge.Mark("nothing left")
-	return nil
+	return &sum, nil
 }
 
 // errViolated is what a run ends with that the judge does not accept; the report says why.
