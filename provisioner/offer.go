@@ -35,8 +35,10 @@ func (p *Provisioner) offer() {
 	}
 	byProfile := map[string][]*v1.Pod{}
 	for _, uid := range p.state.Parked() {
-		if pod := p.sched.Parked(uid); pod != nil {
-			byProfile[pod.Spec.SchedulerName] = append(byProfile[pod.Spec.SchedulerName], pod)
+		if parked := p.sched.Parked(uid); parked != nil {
+			pod := *parked
+			pod.Spec.NodeName = "" // the planned node's: filters would insist on it
+			byProfile[pod.Spec.SchedulerName] = append(byProfile[pod.Spec.SchedulerName], &pod)
 		}
 	}
 	for profile, pods := range byProfile {
