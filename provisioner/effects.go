@@ -107,8 +107,7 @@ func (p *Provisioner) effect(ctx context.Context, action lifecycle.Action) ([]li
 	case lifecycle.Launch:
 		return p.launch(ctx, a)
 	case lifecycle.FindInstances:
-		found, err := p.Cloud.FindLaunched(ctx, a.Group)
-		return []lifecycle.Event{lifecycle.Found{Group: a.Group, Instances: found}}, err
+		return p.findInstances(ctx, a)
 	case lifecycle.TagInstance:
 		return nil, p.tag(ctx, a)
 	case lifecycle.PatchClaim:

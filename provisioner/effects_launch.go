@@ -69,6 +69,15 @@ func (p *Provisioner) launchRequest(a lifecycle.Launch) (cloudprovider.LaunchReq
 	return req, nil
 }
 
+// findInstances asks what a group has launched. An error is no answer: "none" would have the group launched again.
+func (p *Provisioner) findInstances(ctx context.Context, a lifecycle.FindInstances) ([]lifecycle.Event, error) {
+	found, err := p.Cloud.FindLaunched(ctx, a.Group)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the machines of a launch: %w", err)
+	}
+	return []lifecycle.Event{lifecycle.Found{Group: a.Group, Instances: found}}, nil
+}
+
 // terminate ends an instance; one that is gone is as good.
 func (p *Provisioner) terminate(ctx context.Context, a lifecycle.Terminate) ([]lifecycle.Event, error) {
 	if err := p.Leading(); err != nil {
