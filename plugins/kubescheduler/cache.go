@@ -4,6 +4,7 @@ package kubescheduler
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ type trackedCache struct {
 
 	mu    sync.Mutex
 	dirty map[string]struct{}
+	// version is the highest resource version of the Nodes that the cache was told of.
+	version uint64
 }
 
 func newTrackedCache(c internalcache.Cache) *trackedCache {
@@ -46,6 +49,24 @@ func (c *trackedCache) note(names ...string) {
 			c.dirty[n] = struct{}{}
 		}
 	}
+}
+
+// told notes a change of a Node, after it.
+func (c *trackedCache) told(node *v1.Node) {
+	c.note(node.Name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if v, err := strconv.ParseUint(node.ResourceVersion, 10, 64); err == nil { // planned nodes have none
+		c.version = max(c.version, v)
+	}
+}
+
+// saw says whether the cache was told of this version of a Node, or of a later event of any.
+func (c *trackedCache) saw(node *v1.Node) bool {
+	v, err := strconv.ParseUint(node.ResourceVersion, 10, 64)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return err != nil || v <= c.version
 }
 
 // known is the node on which the cache has the pod now.
@@ -94,7 +115,7 @@ func (c *trackedCache) RemovePod(logger klog.Logger, pod *v1.Pod) error {
 
 // AddNode implements internalcache.Cache.
 func (c *trackedCache) AddNode(logger klog.Logger, node *v1.Node) {
-	defer c.note(node.Name)
+	defer c.told(node)
 	c.Cache.AddNode(logger, uncordoned(node))
 }
 
@@ -114,13 +135,13 @@ func uncordoned(node *v1.Node) *v1.Node {
 
 // UpdateNode implements internalcache.Cache.
 func (c *trackedCache) UpdateNode(logger klog.Logger, oldNode, newNode *v1.Node) {
-	defer c.note(newNode.Name)
+	defer c.told(newNode)
 	c.Cache.UpdateNode(logger, oldNode, uncordoned(newNode))
 }
 
 // RemoveNode implements internalcache.Cache.
 func (c *trackedCache) RemoveNode(logger klog.Logger, node *v1.Node) error {
-	defer c.note(node.Name)
+	defer c.told(node)
 	return c.Cache.RemoveNode(logger, node)
 }
 

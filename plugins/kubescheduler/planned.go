@@ -55,3 +55,6 @@ func (a *Adapter) isPlanned(name string) bool {
 	_, ok := a.planned[name]
 	return ok
 }
+
+// Saw implements provisioner.Scheduler.
+func (a *Adapter) Saw(node *v1.Node) bool { return a.cache.saw(node) }

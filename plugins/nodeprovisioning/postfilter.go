@@ -3,6 +3,7 @@
 package nodeprovisioning
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -47,7 +48,7 @@ func (pl *Plugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.
 	// A status for nodes that were not looked at comes from PreFilter only: the pod is refused as such, or pinned to
 	// nodes by name.
 	if s := statuses.Get(""); len(s.Reasons()) > 0 {
-		msg := "no new node can help: " + s.Message()
+		msg := "no new node can help: " + cmp.Or(pinned(pod), s.Message())
 		pl.event(ctx, pod, v1.EventTypeWarning, reasonNotNodeRelated, msg)
 		return nil, fwk.NewStatus(pl.codeOf(s, statuses), msg)
 	}
