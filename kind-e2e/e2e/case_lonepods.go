@@ -75,19 +75,11 @@ func (t *Trial) waitBuyable(ctx context.Context) error {
 	return t.kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "ec2nodeclass/default", "nodepool/default")
 }
 
-// floor deletes the pods and has the default scheduler bind the same pods to the nodes that they leave, which is as fast
-// as binding gets here and now.
+// floor deletes the pods and measures the floor on the nodes that they leave.
 func (t *Trial) floor(ctx context.Context, app string, pods []*corev1.Pod) (judge.Binding, error) {
-	again := make([]*corev1.Pod, len(pods))
 	names := make([]string, len(pods))
 	for i, pod := range pods {
 		names[i] = pod.Name
-		again[i] = pod.DeepCopy()
-		again[i].Name, again[i].Labels["app"] = "floor-"+pod.Name, "floor-"+app
-		byDefaultScheduler(again[i])
-		if again[i].Spec.Affinity != nil && again[i].Spec.Affinity.PodAntiAffinity != nil {
-			alone(again[i])
-		}
 	}
 	if err := t.Delete(ctx, names...); err != nil {
 		return judge.Binding{}, err
@@ -95,11 +87,5 @@ func (t *Trial) floor(ctx context.Context, app string, pods []*corev1.Pod) (judg
 	if err := t.WaitBound(ctx, app, 0, settleTimeout); err != nil {
 		return judge.Binding{}, err
 	}
-	if err := t.Create(ctx, again...); err != nil {
-		return judge.Binding{}, err
-	}
-	if err := t.WaitBound(ctx, "floor-"+app, len(again), time.Minute); err != nil {
-		return judge.Binding{}, fmt.Errorf("measuring the floor: %w", err)
-	}
-	return t.Judge.Binding(t.App("floor-" + app)), nil
+	return t.measureFloor(ctx, app, pods)
 }

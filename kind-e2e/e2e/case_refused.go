@@ -43,8 +43,8 @@ func runRefused(ctx context.Context, t *Trial) error {
 		{t.Pod("refused", "no-pvc", "1", mounting("absent")), "NotNodeRelated", []string{"absent"}},
 		{t.Pod("refused", "at-limit", "2", onPool("limited")), "NodePoolLimitReached", []string{"limited", "limit of 1 cpu", "0 in use"}},
 		{t.Pod("refused", "not-ready", "1", onPool("unready")), "NodePoolNotReady", []string{"unready"}},
-		{t.Pod("refused", "pinned", "4", onNode("small")), "NotNodeRelated", []string{"no new node can help"}},
-		{t.Pod("refused", "pinned-nowhere", "1", onNode("nowhere")), "NotNodeRelated", []string{"no new node can help"}},
+		{t.Pod("refused", "pinned", "4", onNode("small")), "NotNodeRelated", []string{"node small", "metadata.name"}},
+		{t.Pod("refused", "pinned-nowhere", "1", onNode("nowhere")), "NotNodeRelated", []string{"node nowhere", "metadata.name"}},
 	}
 	var pods []*corev1.Pod
 	for _, r := range refusals {
@@ -86,7 +86,7 @@ func (t *Trial) unexplained(v *judge.View, refusals []refusal) string {
 		}
 	}
 	for _, pod := range v.Select(t.App("daemon")) {
-		if v.HasEvent("Pod", t.Namespace, pod.Name, "NotNodeRelated", "no new node can help") {
+		if v.HasEvent("Pod", t.Namespace, pod.Name, "NotNodeRelated", "DaemonSet daemon", "node small") {
 			return ""
 		}
 		return fmt.Sprintf("no event NotNodeRelated about a DaemonSet's pod, only %q", v.Events("Pod", t.Namespace, pod.Name))

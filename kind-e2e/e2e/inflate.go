@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/jit-scheduler/jit-scheduler/kind-e2e/judge"
 )
 
@@ -49,4 +52,23 @@ func (e *Env) WaitNothingLeft(ctx context.Context, gone func(*judge.View) bool, 
 	}
 	e.Say("nothing is left after %.1fs", time.Since(began).Seconds())
 	return nil
+}
+
+// inflateFloor measures the floor with as many pods as the Deployment had, on the nodes that these have left, and
+// removes them.
+func (e *Env) inflateFloor(ctx context.Context, replicas int) (judge.Binding, error) {
+	var pods []*corev1.Pod
+	for i := range replicas {
+		pods = append(pods, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("inflate-%d", i), Labels: map[string]string{"app": "inflate"}},
+			Spec:       podSpec(productScheduler, "1"),
+		})
+	}
+	floor, err := e.measureFloor(ctx, "inflate", pods)
+	if err != nil {
+		return floor, err
+	}
+	e.Say("floor: the default scheduler binds %d such pods to these nodes in %.1fs, each in %s", replicas,
+		floor.LastBound.Sub(floor.FirstSeen).Seconds(), floor.Latency)
+	return floor, e.kubectl(ctx, "-n", "default", "delete", "pods", "-l", "app="+floorApp("inflate"), "--wait=false")
 }

@@ -77,7 +77,7 @@ func onNode(name string) func(*corev1.Pod) {
 }
 
 // Create creates pods, all at once.
-func (t *Trial) Create(ctx context.Context, pods ...*corev1.Pod) error {
+func (e *Env) Create(ctx context.Context, pods ...*corev1.Pod) error {
 	errs := make([]error, len(pods))
 	slots := make(chan struct{}, 16)
 	var wg sync.WaitGroup
@@ -85,7 +85,7 @@ func (t *Trial) Create(ctx context.Context, pods ...*corev1.Pod) error {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			if _, err := t.Kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+			if _, err := e.Kube.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 				errs[i] = fmt.Errorf("creating pod %s: %w", pod.Name, err)
 			}
 		})

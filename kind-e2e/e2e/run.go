@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/jit-scheduler/jit-scheduler/kind-e2e/judge"
@@ -166,7 +167,7 @@ func (e *Env) printCase(t *Trial, report *judge.Report, err error) {
 		return
 	}
 	for _, p := range t.replicas {
-		e.Say("end of %s:\n%s", p.LogPath(), p.Tail(tailLines))
+		e.Say("end of %s:\n%s", p.LogPath(), narrow(p.Tail(tailLines)))
 	}
 }
 
@@ -184,4 +185,17 @@ func goalText(g judge.Goal) string {
 		text += ", missed"
 	}
 	return text + ")"
+}
+
+// narrow cuts long lines: the file has them whole.
+func narrow(text string) string {
+	const width = 320
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if len(line) > width {
+			line = strings.ToValidUTF8(line[:width], "") + "…\n"
+		}
+		out.WriteString(line)
+	}
+	return out.String()
 }

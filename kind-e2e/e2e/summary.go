@@ -21,6 +21,8 @@ type summary struct {
 	// gone is how long it took, after the last pod, until no machine, Node or NodeClaim was left; cleared also counts
 	// launch templates, and is 0 if nobody waited for them.
 	gone, cleared time.Duration
+	// floor is how long the default scheduler takes to bind such a pod to a ready node (median), 0 if not measured.
+	floor time.Duration
 }
 
 // stepSummary is the state when a step was done, and how long the pods that came with it waited.
@@ -77,7 +79,11 @@ func (s *summary) print(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "Latencies are median / maximum. The last line is after the machines, 1 minute after they were empty.")
+	floor := ""
+	if s.floor > 0 {
+		floor = fmt.Sprintf(" Floor: kube-scheduler binds such a pod to a ready node in %s.", seconds(s.floor))
+	}
+	_, err := fmt.Fprintf(out, "Latencies are median / maximum.%s\n", floor)
 	return err
 }
 
