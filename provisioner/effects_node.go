@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -25,6 +26,11 @@ import (
 func (p *Provisioner) editNode(ctx context.Context, name string, edit func(*v1.Node)) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	// The kubelet and the node lifecycle controller write at the same time: a conflict is no fault.
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error { return p.editNodeOnce(ctx, name, edit) })
+}
+
+func (p *Provisioner) editNodeOnce(ctx context.Context, name string, edit func(*v1.Node)) error {
 	have, err := p.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
