@@ -60,7 +60,7 @@ func runEmptiness(ctx context.Context, t *Trial) error {
 	if err := t.Delete(ctx, "visitor-3"); err != nil {
 		return err
 	}
-	if err := t.WaitNothingLeft(ctx, MachinesGone, time.Minute); err != nil {
+	if err := t.WaitGone(ctx, "machine", MachinesGone, time.Minute); err != nil {
 		return err
 	}
 	return t.savingLogged()

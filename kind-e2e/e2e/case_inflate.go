@@ -27,7 +27,7 @@ func runInflate(ctx context.Context, t *Trial) error {
 	if err := t.NodePool(ctx, "default", change{"spec.disruption.consolidateAfter", "5s"}); err != nil {
 		return err
 	}
-	sum, err := t.inflate(ctx, productSteps, true, (*judge.View).NothingLeft)
+	sum, err := t.inflate(ctx, productSteps, true)
 	if err != nil {
 		return err
 	}

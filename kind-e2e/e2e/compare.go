@@ -51,7 +51,7 @@ func proof(ctx context.Context, out io.Writer) (sum *summary, err error) {
 	if err := e.ApplyForDefaultScheduler(ctx); err != nil {
 		return nil, err
 	}
-	sum, err = e.inflate(ctx, karpenterSteps, false, MachinesGone)
+	sum, err = e.inflate(ctx, karpenterSteps, false)
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, p.Tail(tailLines))
 	}

@@ -37,7 +37,7 @@ func demo(ctx context.Context, cluster string, out io.Writer) (sum *summary, err
 		return nil, err
 	}
 	e.Say("jit-scheduler runs; its log is %s", p.LogPath())
-	sum, err = e.inflate(ctx, productSteps, true, (*judge.View).NothingLeft)
+	sum, err = e.inflate(ctx, productSteps, true)
 	if err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, p.Tail(tailLines))
 	}
@@ -59,26 +59,20 @@ var (
 	karpenterSteps = []step{{5, 0, 0}, {30, 0, 0}, {0, 0, 0}}
 )
 
-// inflate takes the Deployment through the steps, with marks for the judge, until gone says that all is away. With floor,
-// the default scheduler binds the same pods before the nodes go.
-func (e *Env) inflate(ctx context.Context, steps []step, floor bool, gone func(*judge.View) bool) (*summary, error) {
+// inflate takes the Deployment through the steps, with marks for the judge, until everything that was bought is away.
+// ours is for the product: the floor is measured before the nodes go, and launch templates have to go as well.
+func (e *Env) inflate(ctx context.Context, steps []step, ours bool) (*summary, error) {
 	var sum summary
 	for _, step := range steps {
 		began := time.Now()
 		if err := e.Scale(ctx, step.replicas, 2*time.Minute); err != nil {
 			return nil, err
 		}
-		e.Judge.Mark(fmt.Sprintf("inflate %d", step.replicas))
 		done := stepDone(e.Judge, step.replicas, began)
 		sum.steps = append(sum.steps, done)
-		if step.usd > 0 {
-			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("price at %d", step.replicas), Value: done.usd, Want: step.usd, Unit: "USD/h", Exact: true})
-		}
-		if step.claims > 0 {
-			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("NodeClaims at %d", step.replicas), Value: float64(done.claims), Want: float64(step.claims), Exact: true})
-		}
+		e.stepGoals(step, done)
 	}
-	if floor {
+	if ours {
 		f, err := e.inflateFloor(ctx, steps[len(steps)-2].replicas)
 		if err != nil {
 			return nil, err
@@ -86,17 +80,30 @@ func (e *Env) inflate(ctx context.Context, steps []step, floor bool, gone func(*
 		sum.floor = f.Latency.Median
 	}
 	began := time.Now()
-	if err := e.WaitNothingLeft(ctx, MachinesGone, 6*time.Minute); err != nil {
+	if err := e.WaitGone(ctx, "machine", MachinesGone, 6*time.Minute); err != nil {
 		return nil, err
 	}
 	sum.gone = time.Since(began)
 	e.Judge.Mark("machines gone")
-	if err := e.WaitNothingLeft(ctx, gone, 6*time.Minute); err != nil {
-		return nil, err
+	if ours {
+		if err := e.WaitGone(ctx, "launch template", (*judge.View).NothingLeft, 6*time.Minute); err != nil {
+			return nil, err
+		}
+		e.Judge.Mark("nothing left")
 	}
-	sum.cleared = time.Since(began)
-	e.Judge.Mark("nothing left")
 	return &sum, nil
+}
+
+// stepGoals marks the step and holds it to its price and count.
+func (e *Env) stepGoals(step step, done stepSummary) {
+	e.Judge.Mark(fmt.Sprintf("inflate %d", step.replicas))
+	goal := func(name string, value, want float64, unit string) {
+		if want > 0 {
+			e.Judge.AddGoal(judge.Goal{Name: fmt.Sprintf("%s at %d", name, step.replicas), Value: value, Want: want, Unit: unit, Exact: true})
+		}
+	}
+	goal("price", done.usd, step.usd, "USD/h")
+	goal("NodeClaims", float64(done.claims), float64(step.claims), "")
 }
 
 // errViolated is what a run ends with that the judge does not accept; the report says why.

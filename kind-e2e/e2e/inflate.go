@@ -42,15 +42,15 @@ func MachinesGone(v *judge.View) bool {
 	return len(v.LiveInstances()) == 0 && len(v.Claims) == 0 && v.ProvisionedNodes() == 0
 }
 
-// WaitNothingLeft waits until gone says that nothing is left.
-func (e *Env) WaitNothingLeft(ctx context.Context, gone func(*judge.View) bool, within time.Duration) error {
+// WaitGone waits until gone says that what is called what is left no more.
+func (e *Env) WaitGone(ctx context.Context, what string, gone func(*judge.View) bool, within time.Duration) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if err := e.Judge.WaitFor(ctx, gone); err != nil {
-		return fmt.Errorf("waiting for everything to go: %w", err)
+		return fmt.Errorf("waiting until no %s is left: %w", what, err)
 	}
-	e.Say("nothing is left after %.1fs", time.Since(began).Seconds())
+	e.Say("no %s is left after %.1fs", what, time.Since(began).Seconds())
 	return nil
 }
 

@@ -18,9 +18,8 @@ import (
 // summary is what a run of inflate came to.
 type summary struct {
 	steps []stepSummary
-	// gone is how long it took, after the last pod, until no machine, Node or NodeClaim was left; cleared also counts
-	// launch templates, and is 0 if nobody waited for them.
-	gone, cleared time.Duration
+	// gone is how long it took, after the last pod, until no machine, Node or NodeClaim was left.
+	gone time.Duration
 	// floor is how long the default scheduler takes to bind such a pod to a ready node (median), 0 if not measured.
 	floor time.Duration
 }
