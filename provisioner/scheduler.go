@@ -29,6 +29,9 @@ type Scheduler interface {
 	// Pending lists the pods that the queue knows, active first and by priority, without gated pods, without pods of
 	// profiles that lack the plugin, and without pods being parked.
 	Pending() []*v1.Pod
+	// Saw says whether the scheduler's cache knows this version of a Node, or a later event: its informer handler is
+	// another than ours, and which comes first is chance.
+	Saw(node *v1.Node) bool
 	// NewFitter makes a Filter oracle over a fresh private snapshot for the pods of one profile (schedulerName).
 	NewFitter(profile string) (plan.Fitter, error)
 }

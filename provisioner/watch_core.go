@@ -5,6 +5,7 @@ package provisioner
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -130,8 +131,20 @@ func (p *Provisioner) podGone(o any) {
 	p.applyLocked(lifecycle.PodGone{UID: pod.UID})
 }
 
+// nodeSeenWait bounds how long a Node event waits for the scheduler's cache.
+const nodeSeenWait = time.Second
+
+// afterCache returns when the scheduler's cache knows the Node as well: a pod that is handed over before that would
+// fail on what its machine was a moment ago, and buy another one. Informer handlers may block, each for itself.
+func (p *Provisioner) afterCache(node *v1.Node) {
+	for end := time.Now().Add(nodeSeenWait); p.sched != nil && !p.sched.Saw(node) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func (p *Provisioner) nodeSeen(o any) {
 	if node, ok := o.(*v1.Node); ok {
+		p.afterCache(node)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.isForeign(node) {
@@ -154,6 +167,7 @@ func (p *Provisioner) nodeChanged(o, n any) {
 	if !ok1 || !ok2 {
 		return
 	}
+	p.afterCache(node)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.isForeign(node) {
