@@ -27,7 +27,7 @@ func (p *Provisioner) carryOut(actions []lifecycle.Action) {
 		case lifecycle.Requeue:
 			p.requeue(a)
 		case lifecycle.Activate:
-			p.sched.Activate(a.Pods)
+			p.sched.Activate(known(a.Pods))
 		case lifecycle.Publish:
 			p.publish(a)
 		default:
@@ -47,12 +47,13 @@ func (p *Provisioner) requeue(a lifecycle.Requeue) {
 				p.hints.clear(ledgerPod(pod))
 			}
 			delete(p.waiting, uid)
+			p.unexpect(uid)
 		}
 		p.changedLocked()
 	} else {
 		p.logger().Info("Node handed over", "nodeClaim", a.Claim, "node", a.Node, "pods", len(a.Pods))
 	}
-	p.sched.Unpark(a.Pods)
+	p.sched.Unpark(known(a.Pods))
 }
 
 // logAction writes the decisions that people look for; the rest is visible in the objects.

@@ -5,6 +5,7 @@ package provisioner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -43,7 +44,7 @@ func (p *Provisioner) expect(pods []*v1.Pod) []*v1.Pod {
 		for i := range p.missing(pod.Namespace, ref) {
 			c := *pod // the spec is shared: it is the template's
 			c.Name = fmt.Sprintf("%s-expected-%d", ref.Name, i)
-			c.UID = types.UID(fmt.Sprintf("expected/%s/%d/%d", ref.UID, p.epoch, p.serial))
+			c.UID = types.UID(fmt.Sprintf(expectedPrefix+"%s/%d/%d", ref.UID, p.epoch, p.serial))
 			p.serial++
 			c.Status = v1.PodStatus{}
 			out = append(out, &c)
@@ -95,24 +96,45 @@ func (p *Provisioner) keep(pods []*v1.Pod) {
 	}
 }
 
-func isExpected(pod *v1.Pod) bool { return len(pod.UID) > 9 && pod.UID[:9] == "expected/" }
+const expectedPrefix = "expected/"
 
-// claimExpected gives a new pod the place kept for one of its ReplicaSet's pods; mu is held.
-func (p *Provisioner) claimExpected(pod *v1.Pod) string {
+func isExpected(pod *v1.Pod) bool { return expectedUID(pod.UID) }
+
+func expectedUID(uid types.UID) bool { return strings.HasPrefix(string(uid), expectedPrefix) }
+
+// known leaves out the expected pods: the scheduler does not know them.
+func known(uids []types.UID) []types.UID {
+	return slices.DeleteFunc(slices.Clone(uids), expectedUID)
+}
+
+// unexpect forgets an expected pod that has lost its place, so that its owner's next plan keeps another; mu is held.
+func (p *Provisioner) unexpect(uid types.UID) {
+	pod := p.standIns[uid]
+	if pod == nil {
+		return
+	}
+	delete(p.standIns, uid)
+	if e := p.expected[controllerUID(pod)]; e != nil {
+		e.uids = slices.DeleteFunc(e.uids, func(u types.UID) bool { return u == uid })
+	}
+}
+
+// claimExpected gives a new pod the place kept for one of its ReplicaSet's pods, on the claim or, since the handover,
+// on its node; mu is held.
+func (p *Provisioner) claimExpected(pod *v1.Pod) (claim, node string) {
 	e := p.expected[controllerUID(pod)]
 	for e != nil && len(e.uids) > 0 {
 		uid := e.uids[0]
 		e.uids = e.uids[1:]
 		delete(p.standIns, uid)
-		if claim, _ := p.state.Reservation(uid); claim == "" {
+		if claim, node := p.state.Reservation(uid); claim == "" && node == "" {
 			continue // its claim failed meanwhile
 		}
 		e.last = time.Now()
 		p.applyLocked(lifecycle.PodArrived{Expected: uid, Pod: ledgerPod(pod)})
-		claim, _ := p.state.Reservation(pod.UID)
-		return claim
+		return p.state.Reservation(pod.UID)
 	}
-	return ""
+	return "", ""
 }
 
 // expire gives up the places of pods that do not come.
@@ -131,7 +153,8 @@ func (p *Provisioner) expire() {
 	}
 }
 
-// quota is how many more pods the namespace's ResourceQuotas allow.
+// quota is how many more pods the namespace's ResourceQuotas allow; none where one limits what pods take, as it is not
+// guessed how much of it the next one would.
 func (p *Provisioner) quota(namespace string) int {
 	left := maxExpected
 	quotas, err := p.Informers.Core().V1().ResourceQuotas().Lister().ResourceQuotas(namespace).List(labels.Everything())
@@ -139,15 +162,33 @@ func (p *Provisioner) quota(namespace string) int {
 		return left
 	}
 	for _, q := range quotas {
-		hard, limited := q.Status.Hard[v1.ResourcePods]
-		if !limited {
-			if len(q.Status.Hard) > 0 {
-				return 0 // a quota on something else: do not guess what a pod takes of it
+		for name, hard := range q.Status.Hard {
+			switch {
+			case name == v1.ResourcePods || name == "count/pods":
+				used := q.Status.Used[name]
+				left = min(left, max(0, int(hard.Value()-used.Value())))
+			case !countsObjects(name):
+				return 0
 			}
-			continue
 		}
-		used := q.Status.Used[v1.ResourcePods]
-		left = min(left, max(0, int(hard.Value()-used.Value())))
 	}
-	return left
+	if left == maxExpected {
+		return left
+	}
+	for _, pod := range p.standIns {
+		if pod.Namespace == namespace {
+			left--
+		}
+	}
+	return max(0, left)
+}
+
+// countsObjects is true for quotas on the number of objects, other than pods.
+func countsObjects(name v1.ResourceName) bool {
+	switch name {
+	case v1.ResourceServices, v1.ResourceServicesNodePorts, v1.ResourceServicesLoadBalancers, v1.ResourceConfigMaps,
+		v1.ResourceSecrets, v1.ResourceReplicationControllers, v1.ResourceQuotas:
+		return true
+	}
+	return strings.HasPrefix(string(name), "count/")
 }

@@ -115,7 +115,7 @@ func (p *Provisioner) Reservation(pod *v1.Pod) Reservation {
 	defer p.mu.Unlock()
 	claim, node := p.state.Reservation(pod.UID)
 	if claim == "" && node == "" {
-		claim = p.claimExpected(pod)
+		claim, node = p.claimExpected(pod)
 	}
 	if claim != "" {
 		p.hints.nominate(pod, claim)
