@@ -67,12 +67,8 @@ func (*queue) RemovePlannedNode(string)    {}
 func (q *queue) Unpark(pods []types.UID)   { q.activated = append(q.activated, pods...) }
 func (*queue) Drop(types.UID)              {}
 func (q *queue) Activate(pods []types.UID) { q.activated = append(q.activated, pods...) }
-func (*queue) Saw(*v1.Node) bool {
-	return true
-}
-
-func (*queue) Parked(types.UID) *v1.Pod { return nil }
-func (q *queue) Pending() []*v1.Pod     { return q.pending }
+func (*queue) Parked(types.UID) *v1.Pod    { return nil }
+func (q *queue) Pending() []*v1.Pod        { return q.pending }
 func (*queue) NewFitter(string) (plan.Fitter, error) {
 	return nil, errors.New("this scheduler has no filters")
 }
