@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
@@ -27,7 +28,7 @@ func (p *Provisioner) carryOut(actions []lifecycle.Action) {
 		case lifecycle.Requeue:
 			p.requeue(a)
 		case lifecycle.Activate:
-			p.sched.Activate(known(a.Pods))
+			p.activate(known(a.Pods))
 		case lifecycle.Publish:
 			p.publish(a)
 		default:
@@ -35,6 +36,16 @@ func (p *Provisioner) carryOut(actions []lifecycle.Action) {
 			go p.perform(p.ctx, action)
 		}
 	}
+}
+
+// activate wakes pods for whom something has changed: what they were told before no longer stands. mu is held.
+func (p *Provisioner) activate(pods []types.UID) {
+	for _, uid := range pods {
+		if w := p.waiting[uid]; w != nil && w.reason != "" { // retries go on counting
+			delete(p.waiting, uid)
+		}
+	}
+	p.sched.Activate(pods)
 }
 
 // requeue sends parked pods back into the queue, paired with their node or to be planned again.

@@ -33,6 +33,9 @@ const maxRetries = 3
 func (p *Provisioner) Provision(pod *v1.Pod, schedulerName string, preempting bool) Decision {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !unbound(p.stored(pod.Namespace, pod.Name, pod.UID)) {
+		return Decision{Outcome: Retry} // gone during its cycle: nothing would ever give its place back
+	}
 	if d, done := p.answered(pod, preempting); done {
 		return d
 	}
@@ -44,7 +47,7 @@ func (p *Provisioner) Provision(pod *v1.Pod, schedulerName string, preempting bo
 	fitter, err := p.sched.NewFitter(schedulerName)
 	if err != nil {
 		p.logger().Error(err, "No Filter oracle", "profile", schedulerName)
-		return Decision{Outcome: Refused, Reason: "InternalError", Message: "cannot ask the filters: " + err.Error()}
+		return p.refuse(pod, plan.Unplaced{Reason: "InternalError", Message: "cannot ask the filters: " + err.Error()})
 	}
 	p.placeReserved(snap.Open, fitter)
 	result := plan.Plan(snap, &failedClass{Fitter: fitter, pod: pod.UID})

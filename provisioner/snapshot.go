@@ -62,11 +62,7 @@ func (p *Provisioner) notParked(r lifecycle.Pod) *v1.Pod {
 	if p.sched.Parked(r.UID) != nil {
 		return nil
 	}
-	obj, ok, err := p.pods.GetStore().GetByKey(r.Namespace + "/" + r.Name)
-	if err != nil || !ok {
-		return nil
-	}
-	return obj.(*v1.Pod)
+	return p.stored(r.Namespace, r.Name, r.UID)
 }
 
 func (p *Provisioner) poolNames() []string { return slices.Sorted(maps.Keys(p.pools)) }
@@ -94,12 +90,25 @@ func (p *Provisioner) plannable(pod *v1.Pod) bool {
 	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch && w.reason != "" {
 		return false
 	}
-	obj, ok, err := p.pods.GetStore().GetByKey(pod.Namespace + "/" + pod.Name)
+	now := p.stored(pod.Namespace, pod.Name, pod.UID)
+	return unbound(now) && !p.preempting(now)
+}
+
+// unbound is false for pods that are gone, bound or being deleted.
+func unbound(pod *v1.Pod) bool {
+	return pod != nil && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil
+}
+
+// stored is the pod as the informer has it, nil if it is gone.
+func (p *Provisioner) stored(namespace, name string, uid types.UID) *v1.Pod {
+	obj, ok, err := p.pods.GetStore().GetByKey(namespace + "/" + name)
 	if err != nil || !ok {
-		return false
+		return nil
 	}
-	now := obj.(*v1.Pod)
-	return now.UID == pod.UID && now.Spec.NodeName == "" && now.DeletionTimestamp == nil && !p.preempting(now)
+	if now := obj.(*v1.Pod); now.UID == uid {
+		return now
+	}
+	return nil
 }
 
 // preempting tells the nominations of preemption, which name a real node, from ours: a pod whose victims are ending
