@@ -77,8 +77,9 @@ func (*queue) NewFitter(string) (plan.Fitter, error) {
 type machines struct {
 	cloudprovider.Interface
 
-	// hidden are live instances that List does not show.
+	// hidden are live instances that List does not show; vanish is one that it shows and that is gone.
 	listed, hidden []cloudprovider.Instance
+	vanish         string
 	terminated     []string
 	swept          bool
 	err            error
@@ -92,7 +93,7 @@ func (m *machines) FindLaunched(context.Context, string) ([]cloudprovider.Instan
 
 func (m *machines) Get(_ context.Context, id string) (*cloudprovider.Instance, error) {
 	for _, inst := range slices.Concat(m.listed, m.hidden) {
-		if inst.ProviderID == id {
+		if inst.ProviderID == id && id != m.vanish {
 			return &inst, m.err
 		}
 	}

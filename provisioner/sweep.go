@@ -4,6 +4,7 @@ package provisioner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -52,38 +53,53 @@ func (p *Provisioner) sweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.reportGone(instances, asked)
+	errs := []error{p.reportGone(ctx, p.unlisted(instances, asked))}
 	for _, inst := range p.orphans(instances) {
 		if err := p.Leading(); err != nil {
 			return err
 		}
 		klog.FromContext(ctx).Info("Terminating an instance without a NodeClaim", "providerID", inst.ProviderID)
-		if err := p.Cloud.Terminate(ctx, inst.ProviderID); err != nil {
-			return err
+		if err := p.Cloud.Terminate(ctx, inst.ProviderID); !errors.Is(err, cloudprovider.ErrInstanceNotFound) {
+			errs = append(errs, err)
 		}
 	}
 	if err := p.Leading(); err != nil {
 		return err
 	}
-	return p.Cloud.Sweep(ctx, templateUnused)
+	return errors.Join(append(errs, p.Cloud.Sweep(ctx, templateUnused))...)
 }
 
-// reportGone tells the state machine of machines that ended without our doing: the cloud does not list them although
-// their launch is long past.
-func (p *Provisioner) reportGone(instances []cloudprovider.Instance, asked time.Time) {
+// unlisted are the claims' machines that the cloud does not list although their launch is long past.
+func (p *Provisioner) unlisted(instances []cloudprovider.Instance, asked time.Time) []string {
 	live := sets.New[string]()
 	for i := range instances {
 		live.Insert(instances[i].ProviderID)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var gone []lifecycle.Event
+	var out []string
 	for c := range p.state.Claims() {
 		if c.Launched && !live.Has(c.ProviderID) && asked.Sub(c.LaunchedAt) > orphanAge {
-			gone = append(gone, lifecycle.InstanceGone{ProviderID: c.ProviderID})
+			out = append(out, c.ProviderID)
 		}
 	}
-	p.applyLocked(gone...)
+	return out
+}
+
+// reportGone tells the state machine of machines that ended without our doing. Each is asked for by its id before: a
+// list lacks what has lost its tags, or what this region's copy of the truth does not show yet, and to believe it would
+// take the node from under running pods.
+func (p *Provisioner) reportGone(ctx context.Context, unlisted []string) error {
+	var errs []error
+	for _, id := range unlisted {
+		_, err := p.Cloud.Get(ctx, id)
+		if errors.Is(err, cloudprovider.ErrInstanceNotFound) {
+			p.apply(lifecycle.InstanceGone{ProviderID: id})
+			continue
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // orphans are instances that no NodeClaim has or is waiting for.
@@ -99,7 +115,7 @@ func (p *Provisioner) orphans(instances []cloudprovider.Instance) []cloudprovide
 	}
 	var out []cloudprovider.Instance
 	for _, inst := range instances {
-		if _, foreign := p.foreign[inst.ProviderID]; foreign {
+		if _, foreign := p.foreign[inst.ProviderID]; foreign || inst.State == "shutting-down" {
 			continue
 		}
 		if !known.Has(inst.ProviderID) && !groups.Has(inst.Tags["jit-scheduler.io/launch-group"]) && time.Since(inst.LaunchTime) > orphanAge {
