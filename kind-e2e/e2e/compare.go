@@ -77,8 +77,8 @@ func printBoth(out io.Writer, karpenter, product *summary) error {
 		row(prefix+"$/h", at(func(s *stepSummary) string { return fmt.Sprintf("%.4f", s.usd) }))
 		row(prefix+"NodeClaims", at(func(s *stepSummary) string { return fmt.Sprint(s.claims) }))
 		row(prefix+"types", at(func(s *stepSummary) string { return typesText(s.types) }))
-		row(prefix+"pod → NodeClaim", at(func(s *stepSummary) string { return spread(s.decided) }))
-		row(prefix+"pod → CreateFleet", at(func(s *stepSummary) string { return spread(s.launched) }))
+		row(prefix+"first pod → NodeClaim", at(func(s *stepSummary) string { return spread(s.decided) }))
+		row(prefix+"first pod → CreateFleet", at(func(s *stepSummary) string { return spread(s.launched) }))
 		row(prefix+"pod → bound", at(func(s *stepSummary) string { return spread(s.bound) }))
 		row(prefix+"node Ready → bound", at(func(s *stepSummary) string { return spread(s.ready) }))
 	}

@@ -31,8 +31,8 @@ type stepSummary struct {
 	claims   int
 	types    map[string]int
 	usd      float64
-	// decided, launched, bound: from a pod's first appearance to its NodeClaim, to the CreateFleet call for that, to
-	// its binding. The first two are of the first pod of each NodeClaim.
+	// decided and launched are from the step's first pod to each NodeClaim, and to the CreateFleet call for that; bound
+	// is from each pod's first appearance to its binding.
 	decided, launched, bound []time.Duration
 	// ready is from a node's readiness to the binding of the pods that waited for it.
 	ready []time.Duration
@@ -45,16 +45,20 @@ func stepDone(j *judge.Judge, replicas int, began time.Time) stepSummary {
 	for _, instance := range v.LiveInstances() {
 		s.types[instance.InstanceType]++
 	}
-	first := map[string]bool{}
+	known := map[string]bool{}
+	var first time.Time
 	for _, p := range f.Pods {
 		if p.FirstSeen.Before(began) {
-			first[p.NodeClaim] = true
+			known[p.NodeClaim] = true
 			continue
 		}
-		if !first[p.NodeClaim] && p.NodeClaim != "" {
-			first[p.NodeClaim] = true
-			s.decided = append(s.decided, p.ClaimSeen.Sub(p.FirstSeen))
-			s.launched = append(s.launched, p.CreateFleet.Sub(p.FirstSeen))
+		if first.IsZero() {
+			first = p.FirstSeen
+		}
+		if !known[p.NodeClaim] && p.NodeClaim != "" {
+			known[p.NodeClaim] = true
+			s.decided = append(s.decided, p.ClaimSeen.Sub(first))
+			s.launched = append(s.launched, p.CreateFleet.Sub(first))
 		}
 		if !p.Bound.IsZero() {
 			s.bound = append(s.bound, p.Bound.Sub(p.FirstSeen))
@@ -69,7 +73,7 @@ func stepDone(j *judge.Judge, replicas int, began time.Time) stepSummary {
 // print writes the table that ends the demo.
 func (s *summary) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "\nPODS\tNODECLAIMS\tTYPES\t$/H\tPOD → NODECLAIM\tPOD → CREATEFLEET\tPOD → BOUND\tREADY → BOUND\tALL DONE\n")
+	fmt.Fprintf(w, "\nPODS\tNODECLAIMS\tTYPES\t$/H\t→ NODECLAIM\t→ CREATEFLEET\tPOD → BOUND\tREADY → BOUND\tALL DONE\n")
 	for _, r := range s.steps {
 		fmt.Fprintf(w, "%d\t%d\t%s\t%.4f\t%s\t%s\t%s\t%s\t%s\n", r.replicas, r.claims, typesText(r.types), r.usd,
 			spread(r.decided), spread(r.launched), spread(r.bound), spread(r.ready), seconds(r.took))
@@ -82,7 +86,7 @@ func (s *summary) print(out io.Writer) error {
 	if s.floor > 0 {
 		floor = fmt.Sprintf(" Floor: kube-scheduler binds such a pod to a ready node in %s.", seconds(s.floor))
 	}
-	_, err := fmt.Fprintf(out, "Latencies are median / maximum.%s\n", floor)
+	_, err := fmt.Fprintf(out, "Latencies are median / maximum, the first two from the step's first pod.%s\n", floor)
 	return err
 }
 
