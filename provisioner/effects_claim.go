@@ -87,16 +87,8 @@ func (p *Provisioner) deleteClaim(ctx context.Context, a lifecycle.DeleteClaim) 
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := p.Dynamic.Resource(nodeClaims).Delete(ctx, a.Name, opts)
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !apierrors.IsConflict(err) { // in conflict: another one of its name
 		return fmt.Errorf("deleting NodeClaim: %w", err)
-	}
-	return err2gone(err)
-}
-
-// err2gone keeps NotFound, which the state machine understands, and drops the rest.
-func err2gone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return err
 	}
 	return nil
 }
@@ -109,7 +101,7 @@ func (p *Provisioner) removeClaimFinalizer(ctx context.Context, a lifecycle.Remo
 	if err != nil {
 		return err
 	}
-	return p.removeFinalizer(ctx, nodeClaims, a.Name, obj.GetFinalizers(), karpv1.TerminationFinalizer)
+	return p.removeFinalizer(ctx, nodeClaims, obj, karpv1.TerminationFinalizer)
 }
 
 // tag writes the claim's own tags on an instance that a group launch made.

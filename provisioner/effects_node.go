@@ -4,7 +4,6 @@ package provisioner
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,18 +40,9 @@ func (p *Provisioner) editNodeOnce(ctx context.Context, name string, edit func(*
 	if err != nil || body == nil {
 		return err
 	}
-	var fields map[string]any
-	if err := json.Unmarshal(body, &fields); err != nil {
-		return fmt.Errorf("encoding: %w", err)
-	}
-	meta, _ := fields["metadata"].(map[string]any)
-	if meta == nil {
-		meta = map[string]any{}
-	}
-	meta["resourceVersion"] = have.ResourceVersion
-	fields["metadata"] = meta
-	if body, err = json.Marshal(fields); err != nil {
-		return fmt.Errorf("encoding: %w", err)
+	have.ResourceVersion = "" // now the patch names the version that was read
+	if body, err = mergePatch(have, want); err != nil {
+		return err
 	}
 	if err := p.Leading(); err != nil {
 		return err
@@ -69,7 +59,6 @@ func (p *Provisioner) registerNode(ctx context.Context, a lifecycle.RegisterNode
 	claim := a.Claim
 	return p.editNode(ctx, a.Node, func(n *v1.Node) {
 		n.Labels = mapOf(n.Labels, claim.Labels, map[string]string{karpv1.NodeRegisteredLabelKey: "true"})
-		delete(n.Labels, lifecycle.GroupAnnotation)
 		n.Annotations = mapOf(n.Annotations, userAnnotations(claim.Annotations))
 		if !slices.Contains(n.Finalizers, karpv1.TerminationFinalizer) {
 			n.Finalizers = append(n.Finalizers, karpv1.TerminationFinalizer)

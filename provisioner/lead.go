@@ -76,17 +76,19 @@ func (p *Provisioner) awaitCRDsLater(ctx context.Context) {
 // rebuild starts the CRD informers and, when they have synced, replays the world in a fixed order: claims, nodes,
 // pods. Restores of claims that have not been launched follow when their NodeClass is resolved.
 func (p *Provisioner) rebuild(ctx context.Context) {
-	claims := p.watchCRDs(ctx)
-	if claims == nil {
+	store := p.watchCRDs(ctx)
+	if store == nil {
 		return
 	}
+	// Listed while no event can be applied: what is listed earlier could undo an event that came meanwhile.
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	nodes, err := p.Informers.Core().V1().Nodes().Lister().List(labels.Everything())
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Listing nodes")
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	claims := allClaims(store)
 	var evs []lifecycle.Event
 	for _, c := range claims {
 		if p.ourClaim(c) {

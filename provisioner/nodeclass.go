@@ -26,6 +26,14 @@ type classState struct {
 	stop     context.CancelFunc
 }
 
+// now has the class resolved without waiting for its turn.
+func (st *classState) now() {
+	select {
+	case st.due <- struct{}{}:
+	default:
+	}
+}
+
 const (
 	// resolveEvery is Karpenter's: subnets, groups and images are looked up again every 5 minutes.
 	resolveEvery = 5 * time.Minute
@@ -142,7 +150,7 @@ func (p *Provisioner) finishClass(ctx context.Context, class *awsv1.EC2NodeClass
 	if err := p.Cloud.Forget(ctx, class.Name); err != nil {
 		return fmt.Errorf("removing launch templates and instance profile: %w", err)
 	}
-	return p.removeFinalizer(ctx, nodeClasses, class.Name, class.Finalizers, awsv1.TerminationFinalizer)
+	return p.removeFinalizer(ctx, nodeClasses, class, awsv1.TerminationFinalizer)
 }
 
 // patchClass writes status, hash annotations and our finalizer, each only if it differs. Never a PUT: a newer

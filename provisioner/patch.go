@@ -62,13 +62,14 @@ func mergePatch(old, want any) ([]byte, error) {
 	return body, nil
 }
 
-// removeFinalizer takes one finalizer off; an object that is gone is fine.
-func (p *Provisioner) removeFinalizer(ctx context.Context, gvr schema.GroupVersionResource, name string, have []string, finalizer string) error {
-	if !slices.Contains(have, finalizer) {
+// removeFinalizer takes one finalizer off the version that was read: they are a list, and another one may be put on
+// it meanwhile. An object that is gone is fine.
+func (p *Provisioner) removeFinalizer(ctx context.Context, gvr schema.GroupVersionResource, have metav1.Object, finalizer string) error {
+	if !slices.Contains(have.GetFinalizers(), finalizer) {
 		return nil
 	}
-	rest := slices.DeleteFunc(slices.Clone(have), func(f string) bool { return f == finalizer })
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": rest}})
+	rest := slices.DeleteFunc(slices.Clone(have.GetFinalizers()), func(f string) bool { return f == finalizer })
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": rest, "resourceVersion": have.GetResourceVersion()}})
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
@@ -77,9 +78,9 @@ func (p *Provisioner) removeFinalizer(ctx context.Context, gvr schema.GroupVersi
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err = p.Dynamic.Resource(gvr).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+	_, err = p.Dynamic.Resource(gvr).Patch(ctx, have.GetName(), types.MergePatchType, body, metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing the finalizer of %s %s: %w", gvr.Resource, name, err)
+		return fmt.Errorf("removing the finalizer of %s %s: %w", gvr.Resource, have.GetName(), err)
 	}
 	return nil
 }

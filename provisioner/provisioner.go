@@ -12,7 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -47,7 +46,6 @@ type Provisioner struct {
 	Options
 	sched  Scheduler
 	pods   cache.SharedIndexInformer
-	crds   dynamicinformer.DynamicSharedInformerFactory
 	closed atomic.Pointer[map[string]struct{}]
 	ready  readiness
 	// work bounds the calls in flight, so that a burst cannot take all connections.

@@ -147,10 +147,15 @@ func (p *Provisioner) nodeSeen(o any) {
 		p.afterCache(node)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if !p.isForeign(node) {
-			p.applyLocked(lifecycle.NodeSeen{Node: node})
-		}
+		p.nodeSeenLocked(node)
 		p.roomFreed()
+	}
+}
+
+// nodeSeenLocked passes a Node on once it is known which are ours; rebuild passes on all that came before.
+func (p *Provisioner) nodeSeenLocked(node *v1.Node) {
+	if p.synced && !p.isForeign(node) {
+		p.applyLocked(lifecycle.NodeSeen{Node: node})
 	}
 }
 
@@ -170,9 +175,7 @@ func (p *Provisioner) nodeChanged(o, n any) {
 	p.afterCache(node)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.isForeign(node) {
-		p.applyLocked(lifecycle.NodeSeen{Node: node})
-	}
+	p.nodeSeenLocked(node)
 	if !equality.Semantic.DeepEqual(was.Spec, node.Spec) || !equality.Semantic.DeepEqual(was.Labels, node.Labels) ||
 		!equality.Semantic.DeepEqual(was.Status.Allocatable, node.Status.Allocatable) {
 		p.roomFreed()

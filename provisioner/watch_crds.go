@@ -30,10 +30,10 @@ func (p *Provisioner) missingCRDs() string {
 	return ""
 }
 
-// watchCRDs starts the informers of the three kinds and returns all NodeClaims by name, nil when ctx ended first.
-func (p *Provisioner) watchCRDs(ctx context.Context) []*karpv1.NodeClaim {
-	p.crds = dynamicinformer.NewDynamicSharedInformerFactory(p.Dynamic, 0)
-	classes, pools, claims := p.crds.ForResource(nodeClasses), p.crds.ForResource(nodePools), p.crds.ForResource(nodeClaims)
+// watchCRDs starts the informers of the three kinds and returns the NodeClaims' store, nil when ctx ended first.
+func (p *Provisioner) watchCRDs(ctx context.Context) cache.Store {
+	crds := dynamicinformer.NewDynamicSharedInformerFactory(p.Dynamic, 0)
+	classes, pools, claims := crds.ForResource(nodeClasses), crds.ForResource(nodePools), crds.ForResource(nodeClaims)
 	var synced []cache.InformerSynced
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
@@ -53,17 +53,10 @@ func (p *Provisioner) watchCRDs(ctx context.Context) []*karpv1.NodeClaim {
 		synced = append(synced, reg.HasSynced)
 	}
 	informer := claims.Informer()
-	p.crds.Start(ctx.Done())
+	crds.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), append(synced, informer.HasSynced)...) {
 		return nil
 	}
-	all := []*karpv1.NodeClaim{}
-	for _, o := range informer.GetStore().List() {
-		if c, _, err := decode[karpv1.NodeClaim](o); err == nil {
-			all = append(all, c)
-		}
-	}
-	slices.SortFunc(all, func(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
 	// From here on every change arrives by itself; what was listed arrives once more, which changes nothing.
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: p.claimSeen, UpdateFunc: func(_, o any) { p.claimSeen(o) }, DeleteFunc: p.claimGone,
@@ -71,6 +64,18 @@ func (p *Provisioner) watchCRDs(ctx context.Context) []*karpv1.NodeClaim {
 		klog.FromContext(ctx).Error(err, "Watching NodeClaims")
 		return nil
 	}
+	return informer.GetStore()
+}
+
+// allClaims are the NodeClaims of a store, by name.
+func allClaims(store cache.Store) []*karpv1.NodeClaim {
+	var all []*karpv1.NodeClaim
+	for _, o := range store.List() {
+		if c, _, err := decode[karpv1.NodeClaim](o); err == nil {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -115,9 +120,13 @@ func (p *Provisioner) claimGone(o any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.foreign, claim.Status.ProviderID)
-	delete(p.failures, claim.Name)
 	p.applyLocked(lifecycle.ClaimGone{Name: claim.Name})
 	p.changedLocked() // its share of the limits is free
+	if ref := claim.Spec.NodeClassRef; ref != nil {
+		if st := p.classes[ref.Name]; st != nil && !st.class.DeletionTimestamp.IsZero() {
+			st.now() // it may have been the last one that the class waited for
+		}
+	}
 	p.statusDue(claim.Labels[karpv1.NodePoolLabelKey])
 }
 
@@ -171,13 +180,10 @@ func (p *Provisioner) classSeen(o any) {
 			go p.resolveClass(ctx, class.Name, st.due)
 		}
 	}
-	fresh := st.class == nil || st.class.Generation != class.Generation || st.class.DeletionTimestamp.IsZero() != class.DeletionTimestamp.IsZero()
+	fresh := st.class == nil || st.class.UID != class.UID || st.class.Generation != class.Generation || st.class.DeletionTimestamp.IsZero() != class.DeletionTimestamp.IsZero()
 	st.class, st.unknown = class, unknown
 	if fresh {
-		select {
-		case st.due <- struct{}{}:
-		default:
-		}
+		st.now()
 	}
 }
 
