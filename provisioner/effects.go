@@ -52,7 +52,9 @@ func (p *Provisioner) activate(pods []types.UID) {
 func (p *Provisioner) requeue(a lifecycle.Requeue) {
 	if a.Node == "" {
 		p.logger().Info("Reserved pods are planned again", "nodeClaim", a.Claim, "pods", len(a.Pods), "reason", a.Reason)
-		p.failures[a.Claim] = a.Reason
+		if c, ok := p.state.Claim(a.Claim); !ok || c.Ending {
+			p.failures[a.Claim] = a.Reason
+		}
 		for _, uid := range a.Pods {
 			if pod := p.sched.Parked(uid); pod != nil {
 				p.hints.clear(ledgerPod(pod))

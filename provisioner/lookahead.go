@@ -4,6 +4,7 @@ package provisioner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -137,10 +138,14 @@ func (p *Provisioner) claimExpected(pod *v1.Pod) (claim, node string) {
 	return "", ""
 }
 
-// expire gives up the places of pods that do not come.
+// expire gives up the places of pods that do not come, and forgets why claims that are gone were given up.
 func (p *Provisioner) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	maps.DeleteFunc(p.failures, func(claim, _ string) bool {
+		_, there := p.state.Claim(claim)
+		return !there
+	})
 	for owner, e := range p.expected {
 		if len(e.uids) > 0 && time.Since(e.last) < expectedFor {
 			continue

@@ -3,6 +3,7 @@
 package provisioner
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -106,5 +107,43 @@ func TestAPodWithoutAPlaceDoesNotSpin(t *testing.T) {
 	p.changed()
 	if d := p.retry(pod); d.Outcome != Retry {
 		t.Errorf("retry after a change = %+v", d)
+	}
+}
+
+func TestLaunchWaitHearsWhatCameOfTheClaim(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		happens func(*Provisioner)
+		want    string
+	}{
+		"launched": {happens: func(p *Provisioner) { handOver(p, "c") }},
+		"refused":  {happens: func(p *Provisioner) { p.apply(lifecycle.ClaimGone{Name: "c"}) }, want: "the NodeClaim c is being deleted"},
+		"one of its pods found room elsewhere": {happens: func(p *Provisioner) {
+			p.apply(lifecycle.PodsOffered{Pods: []types.UID{"uid-a"}})
+			handOver(p, "c")
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, _ := newShell(t, nil)
+			testClaim(p, "c", testPod("a"), testPod("b"))
+			tc.happens(p)
+			err := p.awaitLaunch(t.Context(), "c")
+			if got := fmt.Sprint(err); tc.want == "" && err != nil || tc.want != "" && got != tc.want {
+				t.Errorf("awaitLaunch = %s, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestReasonsAreForgottenWithTheirClaim(t *testing.T) {
+	t.Parallel()
+	p, _ := newShell(t, nil)
+	testClaim(p, "c", testPod("a"))
+	p.failures["c"], p.failures["gone"] = "why", "why"
+	p.expire()
+	if len(p.failures) != 1 || p.failures["c"] == "" {
+		t.Errorf("failures = %v, want c's", p.failures)
 	}
 }
