@@ -42,11 +42,13 @@ func (h *hints) init() {
 func (h *hints) nominate(pod *v1.Pod, claim string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if pod.Status.NominatedNodeName == claim || h.said[pod.UID] == claim {
+	if h.said[pod.UID] == claim {
 		return
 	}
-	h.said[pod.UID] = claim
-	h.queue(hint{pod.UID, pod.Namespace, pod.Name, claim})
+	h.said[pod.UID] = claim // also what a former leader wrote: it is ours to take back
+	if pod.Status.NominatedNodeName != claim {
+		h.queue(hint{pod.UID, pod.Namespace, pod.Name, claim})
+	}
 }
 
 // clear takes the name of a claim back that is given up; a later nomination overtakes it.
@@ -118,6 +120,9 @@ func (h *hints) write(ctx context.Context, p *Provisioner, x hint) {
 	}
 	var name any = x.claim
 	if x.claim == "" {
+		if now := p.stored(x.namespace, x.name, x.uid); now == nil || p.preempting(now) {
+			return // preemption has nominated it on a node meanwhile
+		}
 		name = nil
 	}
 	body, err := json.Marshal(map[string]any{
