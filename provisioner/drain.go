@@ -14,6 +14,8 @@ import (
 	corehelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 )
 
@@ -33,12 +35,16 @@ func (p *Provisioner) drain(ctx context.Context, a lifecycle.Drain) ([]lifecycle
 		if len(pods) == 0 {
 			continue
 		}
+		refused := false
 		for _, pod := range pods {
 			if err := p.evict(ctx, pod, a); err != nil {
 				klog.FromContext(ctx).V(2).Info("Evicting", "pod", klog.KObj(pod), "err", err)
-				p.Recorder.Eventf(nodeRef(a.Node), nil, v1.EventTypeWarning, "FailedDraining", "Draining",
-					"Failed to drain node, %d pods are waiting to be evicted", remaining)
+				refused = true
 			}
+		}
+		if refused {
+			p.Recorder.Eventf(nodeRef(a.Node), nil, v1.EventTypeWarning, "FailedDraining", "Draining",
+				"Failed to drain node, %d pods are waiting to be evicted", remaining)
 		}
 		break
 	}
@@ -76,7 +82,10 @@ func tier(pod *v1.Pod) int {
 // evict asks through the Eviction API, so that disruption budgets hold; past the deadline it deletes.
 func (p *Provisioner) evict(ctx context.Context, pod *v1.Pod, a lifecycle.Drain) error {
 	forced := a.Deadline > 0 && time.Now().Unix()+grace(pod) >= a.Deadline
-	if pod.DeletionTimestamp != nil && !forced || !forced && pod.Annotations["karpenter.sh/do-not-disrupt"] == "true" {
+	if pod.DeletionTimestamp != nil && (!forced || pod.DeletionTimestamp.Unix() <= a.Deadline) {
+		return nil // it ends in time
+	}
+	if !forced && pod.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true" {
 		return nil
 	}
 	if err := p.Leading(); err != nil {
