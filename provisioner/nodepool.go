@@ -25,8 +25,12 @@ type poolState struct {
 	pending bool // a status write is on its way
 }
 
-// statusDelay gathers changes of a pool's usage into one status write.
-const statusDelay = 200 * time.Millisecond
+const (
+	// statusDelay gathers changes of a pool's usage into one status write.
+	statusDelay = 200 * time.Millisecond
+	// statusRetry is when a write that failed is repeated.
+	statusRetry = 5 * time.Second
+)
 
 // ours says whether we provision for the pool: dynamic, of our class kind, not being deleted. Others are not touched
 // at all, not even their status.
@@ -37,16 +41,21 @@ func ours(pool *karpv1.NodePool) bool {
 }
 
 // statusDue schedules a status write of a pool; mu is held.
-func (p *Provisioner) statusDue(name string) {
+func (p *Provisioner) statusDue(name string) { p.statusIn(name, statusDelay) }
+
+func (p *Provisioner) statusIn(name string, delay time.Duration) {
 	st := p.pools[name]
 	if st == nil || st.pending || p.ctx == nil || !ours(st.pool) {
 		return
 	}
 	st.pending = true
 	ctx := p.ctx
-	time.AfterFunc(statusDelay, func() {
+	time.AfterFunc(delay, func() {
 		if err := p.writePool(ctx, name); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Writing NodePool status", "nodePool", name)
+			klog.FromContext(ctx).Error(err, "Writing NodePool status, will retry", "nodePool", name)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.statusIn(name, statusRetry)
 		}
 	})
 }
