@@ -310,11 +310,14 @@ func (p *player) run() {
 			return
 		case <-p.wake:
 		}
-		for batch := 1; p.step(batch); batch *= 2 {
+		for batch := 1; ; batch *= 2 {
 			select {
 			case <-p.world.ctx.Done():
 				return
 			case <-time.After(podCreateDelay):
+			}
+			if !p.step(batch) {
+				break
 			}
 		}
 	}

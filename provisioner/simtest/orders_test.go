@@ -33,7 +33,7 @@ type syntax struct{ min, max int }
 var orders = map[string]syntax{
 	"apply": {1, 1}, "delete": {2, 2}, "patch": {3, 4}, "pods": {2, 2}, "replicaset": {2, 2}, "resize": {1, 1},
 	"advance": {1, 1}, "settings": {1, 1}, "fault": {1, 1}, "refuse": {3, 3}, "restart": {0, 0}, "remember": {0, 0},
-	"touch-nodes": {1, 1}, "touch-pods": {1, 1}, "interrupt": {1, 1},
+	"touch-nodes": {1, 1}, "touch-pods": {1, 1}, "interrupt": {1, 1}, "require": {2, 9}, "node": {1, 1},
 }
 
 // kinds are the resources that scripts speak of.
@@ -89,6 +89,10 @@ func (s *scenario) order(c command) error {
 		return s.touch(c.verb, n)
 	case "interrupt":
 		return s.interrupt(c.args[0])
+	case "require":
+		return s.require(c.args[0], c.args[1:])
+	case "node":
+		return s.node(c.args[0], c.keys)
 	}
 	return errors.New("not an order")
 }
@@ -163,6 +167,8 @@ func (s *scenario) podTemplate(name string, keys map[string]string) (*v1.Pod, er
 				return nil, fmt.Errorf("priority=%s: %w", value, err)
 			}
 			pod.Spec.Priority = new(int32(n))
+		case "on":
+			pod.Spec.NodeName, pod.Spec.SchedulerName = value, v1.DefaultSchedulerName
 		case "from":
 		default:
 			return nil, fmt.Errorf("a pod has no key %q", key)
@@ -349,6 +355,53 @@ func (s *scenario) touch(what string, n int) error {
 		time.Sleep(100 * time.Millisecond)
 	}
 	return nil
+}
+
+// require makes NodePool default allow the values of a label only.
+func (s *scenario) require(key string, values []string) error {
+	pool, err := s.w.object("nodepool", "default")
+	if err != nil {
+		return err
+	}
+	path := []string{"spec", "template", "spec", "requirements"}
+	have, _, err := unstructured.NestedSlice(pool.Object, path...)
+	if err != nil {
+		return err
+	}
+	have = slices.DeleteFunc(have, func(r any) bool { return r.(map[string]any)["key"] == key })
+	list := []any{}
+	for _, v := range values {
+		list = append(list, v)
+	}
+	have = append(have, map[string]any{"key": key, "operator": "In", "values": list})
+	if err := unstructured.SetNestedSlice(pool.Object, have, path...); err != nil {
+		return err
+	}
+	_, err = s.w.custom(nodePools).Update(s.w.ctx, pool, metav1.UpdateOptions{})
+	return err
+}
+
+// node creates a ready Node that nobody here launched.
+func (s *scenario) node(name string, keys map[string]string) error {
+	size := v1.ResourceList{v1.ResourceCPU: resource.MustParse("4"), v1.ResourceMemory: resource.MustParse("16Gi"), v1.ResourcePods: resource.MustParse("58")}
+	zone := "us-east-1a"
+	for key, value := range keys {
+		if key == "zone" {
+			zone = value
+			continue
+		}
+		q, err := resource.ParseQuantity(value)
+		if err != nil {
+			return fmt.Errorf("%s=%s: %w", key, value, err)
+		}
+		size[v1.ResourceName(key)] = q
+	}
+	return s.w.createCore(&v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			v1.LabelHostname: name, v1.LabelTopologyZone: zone, v1.LabelTopologyRegion: "us-east-1", v1.LabelArchStable: "amd64", v1.LabelOSStable: "linux",
+		}},
+		Status: v1.NodeStatus{Capacity: size, Allocatable: size, Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}},
+	})
 }
 
 // interrupt powers the machine off that has the pod.

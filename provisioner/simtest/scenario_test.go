@@ -103,6 +103,7 @@ func flushed(t *testing.T) float64 {
 	return n
 }
 
+// lookEvery is how often within and always look at least, and at most as 1/400 of their time.
 const lookEvery = 50 * time.Millisecond
 
 func (s *scenario) run(c command) error {
@@ -122,7 +123,7 @@ func (s *scenario) run(c command) error {
 		case !time.Now().Before(until):
 			return err
 		}
-		time.Sleep(lookEvery)
+		time.Sleep(max(lookEvery, c.span/400))
 		synctest.Wait()
 	}
 }

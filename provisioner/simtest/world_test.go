@@ -77,7 +77,11 @@ type refusal struct {
 func newWorld(t *testing.T, config string) *world {
 	w := &world{config: config, began: time.Now(), players: map[string]*player{}, remembered: map[string]string{}}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	t.Cleanup(func() { w.cancel(); w.running.Wait() })
+	t.Cleanup(func() {
+		w.cancel()
+		w.running.Wait()
+		time.Sleep(10 * time.Minute) // for what the killed process was waiting for: a bubble ends with its last goroutine
+	})
 	settings := fakeaws.DefaultSettings()
 	settings.NodeLifecycle = true
 	w.aws = fakeaws.New(fakeaws.Options{
