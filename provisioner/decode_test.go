@@ -5,11 +5,10 @@ package provisioner
 import (
 	"testing"
 
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
-
-	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 )
 
 // Users' YAML may be newer than the types we are built with: what we do not know is named, never dropped in silence.

@@ -188,12 +188,12 @@ func (p *Provisioner) quota(namespace string) int {
 	return max(0, left)
 }
 
-// countsObjects is true for quotas on the number of objects, other than pods.
+// objectQuotas are the quotas on the number of objects, other than pods.
+var objectQuotas = []v1.ResourceName{
+	v1.ResourceServices, v1.ResourceServicesNodePorts, v1.ResourceServicesLoadBalancers, v1.ResourceConfigMaps,
+	v1.ResourceSecrets, v1.ResourceReplicationControllers, v1.ResourceQuotas,
+}
+
 func countsObjects(name v1.ResourceName) bool {
-	switch name {
-	case v1.ResourceServices, v1.ResourceServicesNodePorts, v1.ResourceServicesLoadBalancers, v1.ResourceConfigMaps,
-		v1.ResourceSecrets, v1.ResourceReplicationControllers, v1.ResourceQuotas:
-		return true
-	}
-	return strings.HasPrefix(string(name), "count/")
+	return slices.Contains(objectQuotas, name) || strings.HasPrefix(string(name), "count/")
 }

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/klog/v2"
-
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 )

@@ -41,7 +41,7 @@ func (p *Provisioner) Provision(pod *v1.Pod, schedulerName string, preempting bo
 	}
 	start := time.Now()
 	snap := p.snapshot(pod, schedulerName)
-	if len(snap.Pools) == 0 {
+	if len(snap.Pools) == 0 && len(snap.Open) == 0 {
 		return p.refuse(pod, p.noPool())
 	}
 	fitter, err := p.sched.NewFitter(schedulerName)

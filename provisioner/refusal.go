@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	corehelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
-
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"

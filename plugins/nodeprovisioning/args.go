@@ -25,7 +25,7 @@ type NodeProvisioningArgs struct {
 
 	// LaunchWait is how long PostFilter waits for the launch's answer, so that a launch error is in the same event.
 	// 0 (default): the scheduling thread does no I/O. At most 10s.
-	LaunchWait metav1.Duration `json:"launchWait,omitempty"`
+	LaunchWait metav1.Duration `json:"launchWait"`
 	// ClusterName is the EKS cluster's name. It can be given by --cluster-name or $CLUSTER_NAME instead.
 	ClusterName string `json:"clusterName,omitempty"`
 	// ClusterEndpoint is the API server's URL for new machines; default: what DescribeCluster says.

@@ -181,8 +181,10 @@ func (s *State) register(c *claim, n *node) {
 	s.send(c, a, "", s.cfg.ActionTimeout)
 	if !c.warned && !hasTaint(n.object, &karpv1.UnregisteredNoExecuteTaint) {
 		c.warned = true
-		s.emit(Publish{Claim: c.name, Node: n.name, Type: v1.EventTypeWarning, Reason: "UnregisteredTaintMissing",
-			Message: "the node joined without the taint karpenter.sh/unregistered: pods may have been placed on it too early"})
+		s.emit(Publish{
+			Claim: c.name, Node: n.name, Type: v1.EventTypeWarning, Reason: "UnregisteredTaintMissing",
+			Message: "the node joined without the taint karpenter.sh/unregistered: pods may have been placed on it too early",
+		})
 	}
 }
 

@@ -286,8 +286,10 @@ func podEvents(name string, w []string) []Event {
 	p := testPod(name)
 	switch w[0] {
 	case "bound":
-		return []Event{PodSeen{Pod: p, Node: w[1], DaemonSet: slices.Contains(w, "daemonset"),
-			Terminating: slices.Contains(w, "terminating"), Evicted: slices.Contains(w, "evicted")}}
+		return []Event{PodSeen{
+			Pod: p, Node: w[1], DaemonSet: slices.Contains(w, "daemonset"),
+			Terminating: slices.Contains(w, "terminating"), Evicted: slices.Contains(w, "evicted"),
+		}}
 	case "big":
 		p.Requests = resources(9, 1)
 		return []Event{PodSeen{Pod: p}}
@@ -352,8 +354,10 @@ func instance(word string) cloudprovider.Instance {
 	if !ok {
 		kind = "m.4"
 	}
-	inst := cloudprovider.Instance{ID: id, ProviderID: "aws:///a/" + id, InstanceType: kind, Zone: "a",
-		CapacityType: karpv1.CapacityTypeOnDemand, State: "pending"}
+	inst := cloudprovider.Instance{
+		ID: id, ProviderID: "aws:///a/" + id, InstanceType: kind, Zone: "a",
+		CapacityType: karpv1.CapacityTypeOnDemand, State: "pending",
+	}
 	if tagged {
 		inst.Tags = map[string]string{claimTag: claim}
 	}
@@ -363,8 +367,10 @@ func instance(word string) cloudprovider.Instance {
 // failure reads "m.4/a".
 func failure(word string) cloudprovider.OfferingFailure {
 	kind, zone, _ := strings.Cut(word, "/")
-	return cloudprovider.OfferingFailure{InstanceType: kind, Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand,
-		Code: "InsufficientInstanceCapacity", Message: "no " + kind + " in " + zone}
+	return cloudprovider.OfferingFailure{
+		InstanceType: kind, Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand,
+		Code: "InsufficientInstanceCapacity", Message: "no " + kind + " in " + zone,
+	}
 }
 
 // describe writes an action as one line.

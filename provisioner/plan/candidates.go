@@ -10,11 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-
-	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
@@ -101,8 +100,10 @@ func (p *planner) candidatesOf(pl *pool, t *cloudprovider.InstanceType, variants
 			}
 			labels := labelsOf(pl, t, o, custom)
 			name := strings.Join([]string{pl.name, t.Name, o.Zone, o.CapacityType, strconv.Itoa(v)}, ".")
-			p.cands = append(p.cands, &candidate{name: name, pool: pl, typ: t, offering: o, variant: v,
-				price: nanoUSD(o.Price), free: slices.Clone(free), use: use, node: nodeOf(name, pl, t, labels)})
+			p.cands = append(p.cands, &candidate{
+				name: name, pool: pl, typ: t, offering: o, variant: v,
+				price: nanoUSD(o.Price), free: slices.Clone(free), use: use, node: nodeOf(name, pl, t, labels),
+			})
 		}
 	}
 }

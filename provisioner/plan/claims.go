@@ -85,8 +85,10 @@ func signatureOf(specs []karpv1.NodeSelectorRequirementWithMinValues) string {
 func undiverse(n *node) []Unplaced {
 	var out []Unplaced
 	for _, l := range n.loads {
-		out = append(out, Unplaced{Pods: l.pods, Reason: ReasonLimit,
-			Message: sentence("NodePool %q: the machines that its limits and the pods' preferences leave do not meet its minValues; raise spec.limits or lower minValues", n.chosen.pool.name)})
+		out = append(out, Unplaced{
+			Pods: l.pods, Reason: ReasonLimit,
+			Message: sentence("NodePool %q: the machines that its limits and the pods' preferences leave do not meet its minValues; raise spec.limits or lower minValues", n.chosen.pool.name),
+		})
 	}
 	return out
 }

@@ -21,15 +21,19 @@ func TestLimits(t *testing.T) {
 	}{
 		// 5 x 192 + 40 vCPU hold 5 x 191 + 39 pods of 1 CPU: no other mix within the limit holds more.
 		"1000 CPU, 1000 pods": {limits: v1.ResourceList{"cpu": quantity("1000")}, pods: copies(1000, podOf("a", "cpu=1")), wantPlaced: 994, wantReason: "NodePoolLimitReached"},
-		"1000 CPU, 8 in use": {limits: v1.ResourceList{"cpu": quantity("1000")}, inUse: v1.ResourceList{"cpu": quantity("8")},
-			pods: copies(1000, podOf("a", "cpu=1")), wantPlaced: 986, wantReason: "NodePoolLimitReached"},
+		"1000 CPU, 8 in use": {
+			limits: v1.ResourceList{"cpu": quantity("1000")}, inUse: v1.ResourceList{"cpu": quantity("8")},
+			pods: copies(1000, podOf("a", "cpu=1")), wantPlaced: 986, wantReason: "NodePoolLimitReached",
+		},
 		"enough":                                 {limits: v1.ResourceList{"cpu": quantity("1000")}, pods: copies(900, podOf("a", "cpu=1")), wantPlaced: 900},
 		"tight, but enough with larger machines": {limits: v1.ResourceList{"cpu": quantity("1000")}, pods: copies(990, podOf("a", "cpu=1")), wantPlaced: 990},
 		"memory":                                 {limits: v1.ResourceList{"memory": quantity("100Gi")}, pods: copies(100, podOf("a", "cpu=1", "memory=1Gi")), wantPlaced: 57, wantReason: "NodePoolLimitReached"},
 		"nodes":                                  {limits: v1.ResourceList{"nodes": quantity("2")}, pods: copies(1000, podOf("a", "cpu=1")), wantPlaced: 764, wantReason: "NodePoolLimitReached"},
 		"CPU and memory":                         {limits: v1.ResourceList{"cpu": quantity("64"), "memory": quantity("100Gi")}, pods: copies(100, podOf("a", "cpu=1", "memory=1Gi")), wantPlaced: 55, wantReason: "NodePoolLimitReached"},
-		"two classes": {limits: v1.ResourceList{"cpu": quantity("100")}, pods: slices.Concat(copies(50, podOf("a", "cpu=1")), copies(100, podOf("b", "cpu=500m"))),
-			wantPlaced: 140, wantReason: "NodePoolLimitReached"},
+		"two classes": {
+			limits: v1.ResourceList{"cpu": quantity("100")}, pods: slices.Concat(copies(50, podOf("a", "cpu=1")), copies(100, podOf("b", "cpu=500m"))),
+			wantPlaced: 140, wantReason: "NodePoolLimitReached",
+		},
 		"spread": {limits: v1.ResourceList{"cpu": quantity("24")}, pods: copies(40, podOf("a", "cpu=1"), spreadOver(v1.LabelTopologyZone, 1)), wantPlaced: 21, wantReason: "NodePoolLimitReached"},
 	}
 	for name, tc := range tests {

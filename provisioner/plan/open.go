@@ -98,8 +98,10 @@ func (p *planner) problem(active []*class) *problem {
 		if !cand.pool.allows(cand.use, 1) {
 			continue
 		}
-		s := shape{cand: cand.index, price: cand.price, free: cand.free, most: make([]int, len(active)),
-			single: len(cand.pool.minValues) > 0}
+		s := shape{
+			cand: cand.index, price: cand.price, free: cand.free, most: make([]int, len(active)),
+			single: len(cand.pool.minValues) > 0,
+		}
 		useful := false
 		for i, c := range active {
 			if c.in(cand) && c.verdicts[cand.index].Fits {

@@ -91,8 +91,10 @@ func newPlanner(s Snapshot, f Fitter) *planner {
 		if len(c.Pods) == 0 {
 			continue
 		}
-		p.classes = append(p.classes, &class{Class: c, manners: mannersOf(c.Pods[0]), request: p.dims.vector(c.Requests),
-			rest: slices.Clone(c.Pods), domainOK: map[string][]bool{}, placedIn: map[string]int{}})
+		p.classes = append(p.classes, &class{
+			Class: c, manners: mannersOf(c.Pods[0]), request: p.dims.vector(c.Requests),
+			rest: slices.Clone(c.Pods), domainOK: map[string][]bool{}, placedIn: map[string]int{},
+		})
 	}
 	p.pin()
 	p.pools = newPools(s.Pools)

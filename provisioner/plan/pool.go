@@ -7,10 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	v1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-
-	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"

@@ -5,6 +5,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -81,8 +82,10 @@ func drawPods(t *rapid.T) []*v1.Pod {
 		name := fmt.Sprintf("k%d", i)
 		p := pod(name, app(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "app")),
 			asks("cpu="+rapid.SampledFrom([]string{"100m", "900m", "2", "5", "50"}).Draw(t, "cpu"), "memory="+rapid.SampledFrom([]string{"10Mi", "1Gi", "6Gi"}).Draw(t, "mem")))
-		for _, c := range []func(*v1.Pod){spreadOver(zone, 1), spreadOver(host, 2), near(zone, "x"), near(host, "y"), awayFrom(host, "x"), awayFrom(zone, "y"),
-			port(80), port(9100), tolerate("team"), selects("team", "a"), selects(zone, z2), selects("tier", "silver"), prefers(1, zone, z3), priorityOf(5), spreadOver("tier", 1)} {
+		for _, c := range []func(*v1.Pod){
+			spreadOver(zone, 1), spreadOver(host, 2), near(zone, "x"), near(host, "y"), awayFrom(host, "x"), awayFrom(zone, "y"),
+			port(80), port(9100), tolerate("team"), selects("team", "a"), selects(zone, z2), selects("tier", "silver"), prefers(1, zone, z3), priorityOf(5), spreadOver("tier", 1),
+		} {
 			if rapid.IntRange(0, 9).Draw(t, "change") == 0 {
 				labels := p.Labels
 				c(p)
@@ -170,12 +173,8 @@ func checkPlaces(t *rapid.T, d drawn, r Result) {
 		f.add(&simpleNode{node: n.Node, pods: n.Pods, daemons: n.Daemons})
 		pick := n.Options[rapid.IntRange(0, len(n.Options)-1).Draw(t, "launched")]
 		node := n.Node.DeepCopy()
-		for k, v := range pick.InstanceType.Labels {
-			node.Labels[k] = v
-		}
-		for k, v := range pick.Offering.Labels() {
-			node.Labels[k] = v
-		}
+		maps.Copy(node.Labels, pick.InstanceType.Labels)
+		maps.Copy(node.Labels, pick.Offering.Labels())
 		node.Status.Allocatable = pick.InstanceType.Allocatable
 		f.nodes[n.Name].node = node
 		for i, p := range d.s.Pools {

@@ -30,10 +30,14 @@ func typ(name, arch string, cpu, memGi, pods int, extra ...string) *cloudprovide
 		capacity[v1.ResourceName(e)] = quantity("2")
 		price++
 	}
-	it := &cloudprovider.InstanceType{Name: name, Capacity: capacity,
+	it := &cloudprovider.InstanceType{
+		Name: name, Capacity: capacity,
 		Allocatable: scheduling.Sub(capacity, v1.ResourceList{"cpu": quantity("100m"), "memory": quantity("10Mi")}),
-		Labels: map[string]string{v1.LabelInstanceTypeStable: name, v1.LabelArchStable: arch, v1.LabelOSStable: "linux",
-			"size": "small", "integer": strconv.Itoa(cpu)}}
+		Labels: map[string]string{
+			v1.LabelInstanceTypeStable: name, v1.LabelArchStable: arch, v1.LabelOSStable: "linux",
+			"size": "small", "integer": strconv.Itoa(cpu),
+		},
+	}
 	if cpu > 4 && memGi > 8 {
 		it.Labels["size"], it.Labels["special"] = "large", "optional"
 	}
@@ -162,7 +166,8 @@ func wants(key string, op v1.NodeSelectorOperator, values ...string) func(*v1.Po
 		}
 		r := a.RequiredDuringSchedulingIgnoredDuringExecution
 		r.NodeSelectorTerms = append(r.NodeSelectorTerms, v1.NodeSelectorTerm{
-			MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}}})
+			MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: op, Values: values}},
+		})
 	}
 }
 
@@ -171,7 +176,8 @@ func prefers(weight int32, key string, values ...string) func(*v1.Pod) {
 		a := nodeAffinity(p)
 		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
 			v1.PreferredSchedulingTerm{Weight: weight, Preference: v1.NodeSelectorTerm{
-				MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn, Values: values}}}})
+				MatchExpressions: []v1.NodeSelectorRequirement{{Key: key, Operator: v1.NodeSelectorOpIn, Values: values}},
+			}})
 	}
 }
 

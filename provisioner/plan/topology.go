@@ -37,8 +37,10 @@ func topologyTerms(pod *v1.Pod) []topologyTerm {
 	var out []topologyTerm
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == v1.DoNotSchedule {
-			out = append(out, topologyTerm{kind: spread, key: c.TopologyKey, maxSkew: int(c.MaxSkew),
-				selector: c.LabelSelector, labelKeys: c.MatchLabelKeys, namespaces: []string{pod.Namespace}})
+			out = append(out, topologyTerm{
+				kind: spread, key: c.TopologyKey, maxSkew: int(c.MaxSkew),
+				selector: c.LabelSelector, labelKeys: c.MatchLabelKeys, namespaces: []string{pod.Namespace},
+			})
 		}
 	}
 	if a := pod.Spec.Affinity; a != nil {
@@ -58,9 +60,11 @@ func appendAffinity(out []topologyTerm, kind termKind, pod *v1.Pod, terms []v1.P
 		if len(n) == 0 && t.NamespaceSelector == nil {
 			n = []string{pod.Namespace}
 		}
-		out = append(out, topologyTerm{kind: kind, key: t.TopologyKey, selector: t.LabelSelector,
+		out = append(out, topologyTerm{
+			kind: kind, key: t.TopologyKey, selector: t.LabelSelector,
 			labelKeys: slices.Concat(t.MatchLabelKeys, t.MismatchLabelKeys), namespaces: n,
-			anyNamespace: t.NamespaceSelector != nil})
+			anyNamespace: t.NamespaceSelector != nil,
+		})
 	}
 	return out
 }

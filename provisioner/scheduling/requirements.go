@@ -6,11 +6,10 @@ import (
 	"maps"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-
 	// Its init makes the provider's labels well known and its domains restricted.
 	_ "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	v1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 // Requirements are requirements by key; all must hold. The zero value asks for nothing and cannot be added to: use

@@ -39,15 +39,21 @@ func TestRequests(t *testing.T) {
 	}{
 		"nothing": {v1.PodSpec{Containers: []v1.Container{{}}}, list("pods", "1")},
 		"sum":     {v1.PodSpec{Containers: []v1.Container{container(cpu("1"), nil), container(list("cpu", "1", "memory", "1Gi"), nil)}}, list("cpu", "2", "memory", "1Gi", "pods", "1")},
-		"sidecar before the init container": {v1.PodSpec{InitContainers: []v1.Container{sidecar(cpu("100m")), container(cpu("200m"), nil)},
-			Containers: []v1.Container{container(cpu("100m"), nil)}}, list("cpu", "300m", "pods", "1")},
-		"sidecar after the init container": {v1.PodSpec{InitContainers: []v1.Container{container(cpu("200m"), nil), sidecar(cpu("100m"))},
-			Containers: []v1.Container{container(cpu("100m"), nil)}}, list("cpu", "200m", "pods", "1")},
+		"sidecar before the init container": {v1.PodSpec{
+			InitContainers: []v1.Container{sidecar(cpu("100m")), container(cpu("200m"), nil)},
+			Containers:     []v1.Container{container(cpu("100m"), nil)},
+		}, list("cpu", "300m", "pods", "1")},
+		"sidecar after the init container": {v1.PodSpec{
+			InitContainers: []v1.Container{container(cpu("200m"), nil), sidecar(cpu("100m"))},
+			Containers:     []v1.Container{container(cpu("100m"), nil)},
+		}, list("cpu", "200m", "pods", "1")},
 		"overhead":         {v1.PodSpec{Overhead: list("cpu", "250m", "memory", "120Mi"), Containers: []v1.Container{container(cpu("1"), nil)}}, list("cpu", "1250m", "memory", "120Mi", "pods", "1")},
 		"limits only":      {v1.PodSpec{Containers: []v1.Container{container(nil, cpu("200m"))}}, list("cpu", "200m", "pods", "1")},
 		"limits over less": {v1.PodSpec{Containers: []v1.Container{container(cpu("1"), list("cpu", "10000", "memory", "1Gi"))}}, list("cpu", "1", "memory", "1Gi", "pods", "1")},
-		"pod level": {v1.PodSpec{Resources: &v1.ResourceRequirements{Requests: cpu("3")}, Containers: []v1.Container{container(cpu("1"), nil)}},
-			list("cpu", "3", "pods", "1")},
+		"pod level": {
+			v1.PodSpec{Resources: &v1.ResourceRequirements{Requests: cpu("3")}, Containers: []v1.Container{container(cpu("1"), nil)}},
+			list("cpu", "3", "pods", "1"),
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

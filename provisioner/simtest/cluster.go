@@ -4,6 +4,7 @@ package simtest
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -128,9 +129,7 @@ func newCluster(t *testing.T, o Options) *Cluster {
 
 func (c *Cluster) registry(o Options) frameworkruntime.Registry {
 	r := frameworkruntime.Registry{nodeprovisioning.Name: nodeprovisioning.New(c.Adapter)}
-	for name, factory := range o.Registry {
-		r[name] = factory
-	}
+	maps.Copy(r, o.Registry)
 	return r
 }
 

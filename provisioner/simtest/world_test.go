@@ -144,13 +144,10 @@ func logger(t *testing.T) *klog.Logger {
 
 // serveAPI makes the two fake clients one API server.
 func (w *world) serveAPI(c *Cluster) {
-	c.Client.Resources = []*metav1.APIResourceList{
-		{GroupVersion: "karpenter.sh/v1", APIResources: []metav1.APIResource{{Name: "nodepools", Kind: "NodePool"}, {Name: "nodeclaims", Kind: "NodeClaim"}}},
-		{GroupVersion: "karpenter.k8s.aws/v1", APIResources: []metav1.APIResource{{Name: "ec2nodeclasses", Kind: "EC2NodeClass"}}},
-	}
 	w.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		nodePools: "NodePoolList", nodeClaims: "NodeClaimList", nodeClasses: "EC2NodeClassList",
 	})
+	w.serveCRDs(true)
 	core := &apiServer{tracker: c.Client.Tracker()}
 	custom := &apiServer{tracker: w.dynamic.Tracker()}
 	for _, a := range []*apiServer{core, custom} {
@@ -158,6 +155,19 @@ func (w *world) serveAPI(c *Cluster) {
 	}
 	c.Client.PrependReactor("*", "*", core.react)
 	w.dynamic.PrependReactor("*", "*", custom.react)
+}
+
+// serveCRDs says in discovery whether Karpenter's kinds exist.
+func (w *world) serveCRDs(served bool) {
+	var lists []*metav1.APIResourceList
+	if served {
+		lists = []*metav1.APIResourceList{
+			{GroupVersion: "karpenter.sh/v1", APIResources: []metav1.APIResource{{Name: "nodepools", Kind: "NodePool"}, {Name: "nodeclaims", Kind: "NodeClaim"}}},
+			{GroupVersion: "karpenter.k8s.aws/v1", APIResources: []metav1.APIResource{{Name: "ec2nodeclasses", Kind: "EC2NodeClass"}}},
+		}
+	}
+	// Discovery reads the field without a lock: the product must be at rest, as it is after synctest.Wait.
+	w.first.Client.Resources = lists
 }
 
 func (w *world) refuse(gvr schema.GroupVersionResource, _ metav1.Object) error {
