@@ -80,11 +80,6 @@ func (e *Env) productPath(ctx context.Context) (string, error) {
 // StartProduct runs a replica of the product under the ServiceAccount that manifests/ ships. Arguments that are given
 // come after, and win over, those that every replica gets.
 func (e *Env) StartProduct(ctx context.Context, name string, args ...string) (*Product, error) {
-	return e.startProduct(ctx, name, nil, args...)
-}
-
-// startProduct also sets environment variables, which win over those that every replica gets.
-func (e *Env) startProduct(ctx context.Context, name string, env []string, args ...string) (*Product, error) {
 	path, err := e.productPath(ctx)
 	if err != nil {
 		return nil, err
@@ -104,10 +99,10 @@ func (e *Env) startProduct(ctx context.Context, name string, env []string, args 
 			"--kubeconfig=" + kubeconfig, "--cluster-name=demo", "--secure-port=" + strconv.Itoa(port), "--bind-address=127.0.0.1",
 			"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig, "-v=2",
 		}, args...),
-		Env: append([]string{
+		Env: []string{
 			"AWS_ENDPOINT_URL=" + e.Fake.URL, "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true",
 			"AWS_ACCESS_KEY_ID=" + key, "AWS_SECRET_ACCESS_KEY=secret",
-		}, env...),
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -130,8 +125,12 @@ func (e *Env) replicaKubeconfig(ctx context.Context, name string) (path, credent
 			return "", "", err
 		}
 	}
-	path = filepath.Join(e.Cluster.Dir, "kubeconfig", name)
+	path = e.kubeconfigPath(name)
 	return path, credential, clientcmd.WriteToFile(*config, path)
+}
+
+func (e *Env) kubeconfigPath(replica string) string {
+	return filepath.Join(e.Cluster.Dir, "kubeconfig", replica)
 }
 
 // tokenID is what the audit log calls a ServiceAccount's token.

@@ -59,21 +59,20 @@ func (e *Env) begin(ctx context.Context, c Case) (*Trial, error) {
 
 // Start starts a replica of the product, whose log is called after the case.
 func (t *Trial) Start(ctx context.Context, args ...string) error {
-	return t.StartWithEnv(ctx, nil, args...)
-}
-
-// StartWithEnv is Start with environment variables.
-func (t *Trial) StartWithEnv(ctx context.Context, env []string, args ...string) error {
-	name := "jit-" + t.Name
-	if n := len(t.replicas); n > 0 {
-		name = fmt.Sprintf("%s-%d", name, n+1)
-	}
-	p, err := t.startProduct(ctx, name, env, args...)
+	p, err := t.StartProduct(ctx, t.replicaName(), args...)
 	if err != nil {
 		return err
 	}
 	t.Product, t.replicas = p, append(t.replicas, p)
 	return nil
+}
+
+// replicaName is what the next replica is called.
+func (t *Trial) replicaName() string {
+	if n := len(t.replicas); n > 0 {
+		return fmt.Sprintf("jit-%s-%d", t.Name, n+1)
+	}
+	return "jit-" + t.Name
 }
 
 // Kill ends the replica as kill -9 does, and its lease as its expiry would: what a successor finds is the same, 15 s
