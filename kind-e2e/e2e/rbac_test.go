@@ -53,22 +53,32 @@ func TestStrangers(t *testing.T) {
 func TestUnused(t *testing.T) {
 	t.Parallel()
 	permissions := []manifests.Permission{{Role: "r", APIGroup: "karpenter.sh", Resource: "nodeclaims/status", Verb: "patch"}}
+	listing := []manifests.Permission{{Role: "r", Resource: "nodes", Verb: "list"}}
+	watch := cluster.AuditEvent{User: productUser, Resource: "nodes", Verb: "watch", Code: 200, URI: "/api/v1/nodes?watch=true"}
+	streaming := watch
+	streaming.URI += "&sendInitialEvents=true"
 	used := cluster.AuditEvent{User: productUser, APIGroup: "karpenter.sh", Resource: "nodeclaims", Subresource: "status", Verb: "patch", Code: 200}
 	refused, others := used, used
 	refused.Code, others.User = 409, "admin"
 	unusedText := []string{"r may patch nodeclaims/status.karpenter.sh, which no case needed"}
 	for name, tc := range map[string]struct {
-		events []cluster.AuditEvent
-		want   []string
+		permissions []manifests.Permission // permissions, if empty
+		events      []cluster.AuditEvent
+		want        []string
 	}{
-		"used":             {events: []cluster.AuditEvent{used}},
-		"never":            {want: unusedText},
-		"without success":  {events: []cluster.AuditEvent{refused}, want: unusedText},
-		"by somebody else": {events: []cluster.AuditEvent{others}, want: unusedText},
+		"listed by a watch":    {permissions: listing, events: []cluster.AuditEvent{streaming}},
+		"watched and not read": {permissions: listing, events: []cluster.AuditEvent{watch}, want: []string{"r may list nodes., which no case needed"}},
+		"used":                 {events: []cluster.AuditEvent{used}},
+		"never":                {want: unusedText},
+		"without success":      {events: []cluster.AuditEvent{refused}, want: unusedText},
+		"by somebody else":     {events: []cluster.AuditEvent{others}, want: unusedText},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, unused(permissions, tc.events)); diff != "" {
+			if tc.permissions == nil {
+				tc.permissions = permissions
+			}
+			if diff := cmp.Diff(tc.want, unused(tc.permissions, tc.events)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
 		})
