@@ -87,8 +87,8 @@ func (p *Provisioner) plannable(pod *v1.Pod) bool {
 	if claim, node := p.state.Reservation(pod.UID); claim != "" || node != "" {
 		return false
 	}
-	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch && w.reason != "" {
-		return false
+	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch && w.reason != "" && plan.Independent(pod) {
+		return false // the others may be helped by the pods that are planned with them
 	}
 	now := p.stored(pod.Namespace, pod.Name, pod.UID)
 	return unbound(now) && !p.preempting(now)
