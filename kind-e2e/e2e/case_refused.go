@@ -85,13 +85,15 @@ func (t *Trial) unexplained(v *judge.View, refusals []refusal) string {
 			return fmt.Sprintf("no event %s with %q about %s, only %q", r.reason, r.says, r.pod.Name, v.Events("Pod", t.Namespace, r.pod.Name))
 		}
 	}
-	for _, pod := range v.Select(t.App("daemon")) {
-		if v.HasEvent("Pod", t.Namespace, pod.Name, "NotNodeRelated", "DaemonSet daemon", "node small") {
-			return ""
-		}
-		return fmt.Sprintf("no event NotNodeRelated about a DaemonSet's pod, only %q", v.Events("Pod", t.Namespace, pod.Name))
+	daemons := v.Select(t.App("daemon"))
+	if len(daemons) == 0 {
+		return "the DaemonSet has no pod"
 	}
-	return "the DaemonSet has no pod"
+	name := daemons[0].Name
+	if !v.HasEvent("Pod", t.Namespace, name, "NotNodeRelated", "DaemonSet daemon", "node small") {
+		return fmt.Sprintf("no event NotNodeRelated about a DaemonSet's pod, only %q", v.Events("Pod", t.Namespace, name))
+	}
+	return ""
 }
 
 // mounting gives the pod a volume.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,8 +120,8 @@ func (e *Env) Stop() error {
 // unwatch ends the programs that were started, the AWS endpoint and the judge; the cluster stays.
 func (e *Env) unwatch() error {
 	var errs []error
-	for i := len(e.started) - 1; i >= 0; i-- {
-		errs = append(errs, e.started[i].Stop(5*time.Second))
+	for _, p := range slices.Backward(e.started) {
+		errs = append(errs, p.Stop(5*time.Second))
 	}
 	e.started = nil
 	if e.Judge != nil {

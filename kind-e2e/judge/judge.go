@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -185,9 +186,9 @@ func (j *Judge) gap(source, reason string) {
 func (j *Judge) gapText() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	text := ""
+	var text strings.Builder
 	for _, gap := range j.state.gaps {
-		text += "; " + gap.reason
+		text.WriteString("; " + gap.reason)
 	}
-	return text
+	return text.String()
 }

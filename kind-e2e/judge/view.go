@@ -37,7 +37,7 @@ func (s *State) View(now time.Time) *View {
 		Claims:          maps.Clone(s.live.claims),
 		Instances:       s.instancesByLaunch(),
 		LaunchTemplates: slices.Clone(s.launchTemplates),
-		Calls:           s.calls[:len(s.calls):len(s.calls)],
+		Calls:           slices.Clip(s.calls),
 		prices:          s.prices,
 	}
 	for _, o := range s.live.events {
