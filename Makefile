@@ -10,7 +10,7 @@ help: ## Print this list
 
 .PHONY: build
 build: ## Build the product: .bin/jit-scheduler
-	CGO_ENABLED=0 go build -ldflags='-s -w' -o .bin/jit-scheduler ./cmd/jit-scheduler
+	@echo 'compiling jit-scheduler (minutes when the Go cache is cold)' && go build -ldflags='-s -w' -o .bin/jit-scheduler ./cmd/jit-scheduler
 
 .PHONY: binaries
 binaries: ## Build the local control plane from Go modules into .bin (10 to 20 min on 2 cores when cold, then reused)
@@ -46,7 +46,7 @@ bench: .bin/tools/.stamp ## Run the benchmarks and compare with the last run
 
 .PHONY: e2e
 e2e: binaries build ## Run the end-to-end cases, all or CASE=name (CLUSTER=kind, K8S=1.34)
-	go run ./kind-e2e/cmd/e2e $(if $(CASE),-run $(CASE))
+	go run ./kind-e2e/cmd/e2e $(if $(CASE),-run '^($(CASE))$$')
 
 .PHONY: compare
 compare: binaries build ## Run Karpenter and the product on the same work and print both
@@ -60,7 +60,7 @@ cluster-down: ## End it from another terminal
 
 .PHONY: image
 image: ## Build the container image, where Docker is
-	@if docker info >/dev/null 2>&1; then docker build -t jit-scheduler:dev .; else echo "image: no Docker here, nothing built"; fi
+	@if docker info >/dev/null 2>&1; then docker build -t jit-scheduler:dev .; else echo "image: no Docker daemon answers here, nothing built"; exit 1; fi
 
 .PHONY: clean
 clean: ## Remove our binary, logs and state of runs (rm -rf .bin removes the control plane and tools too)
