@@ -26,9 +26,7 @@ var Files embed.FS
 type Permission struct{ Role, APIGroup, Resource, Verb string }
 
 // MayStayUnused are the permissions that no end-to-end case needs, and why they are shipped all the same.
-var MayStayUnused = map[Permission]string{
-	{Role: "jit-scheduler", Resource: "pods/eviction", Verb: "create"}: "the cases remove empty machines only, where nothing is left to evict",
-}
+var MayStayUnused = map[Permission]string{}
 
 // Permissions lists what the roles in base/rbac.yaml grant, in their order. What the API server's own roles grant,
 // which are only bound there, is not listed.
