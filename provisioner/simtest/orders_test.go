@@ -111,7 +111,7 @@ func (s *scenario) apply(section string) error {
 	if !ok {
 		return fmt.Errorf("there is no section %s", section)
 	}
-	for _, doc := range strings.Split("\n"+text, "\n---") {
+	for doc := range strings.SplitSeq("\n"+text, "\n---") {
 		if strings.TrimSpace(doc) == "" {
 			continue
 		}

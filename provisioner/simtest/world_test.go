@@ -55,7 +55,6 @@ type world struct {
 	config  string
 
 	mu         sync.Mutex
-	dead       bool // the process was killed: its writes do not arrive
 	refusals   []refusal
 	violations []string
 	players    map[string]*player
