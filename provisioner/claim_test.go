@@ -117,7 +117,7 @@ func TestRestoreOffersWhatTheClaimAsksFor(t *testing.T) {
 			}
 			best := ev.Options[0].InstanceType
 			if ev.Node.Name != "c" || ev.Node.Labels[v1.LabelHostname] != "c" || ev.Node.Labels[v1.LabelInstanceTypeStable] != best.Name ||
-				ev.Node.Annotations[plannedAnnotation] != "true" || ev.Node.Status.Allocatable.Cpu().Cmp(*best.Allocatable.Cpu()) != 0 {
+				ev.Node.Annotations[plan.PlannedAnnotation] != "true" || ev.Node.Status.Allocatable.Cpu().Cmp(*best.Allocatable.Cpu()) != 0 {
 				t.Errorf("planned node %+v is not %s", ev.Node, best.Name)
 			}
 		})

@@ -16,7 +16,7 @@ import (
 
 // unregistered keeps everything off a machine from its first heartbeat until its NodeClaim's labels and taints are on
 // the Node.
-var unregistered = v1.Taint{Key: "karpenter.sh/unregistered", Effect: v1.TaintEffectNoExecute}
+var unregistered = karpv1.UnregisteredNoExecuteTaint
 
 // launch calls the cloud for a group of identical claims.
 func (p *Provisioner) launch(ctx context.Context, a lifecycle.Launch) ([]lifecycle.Event, error) {

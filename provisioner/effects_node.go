@@ -129,7 +129,7 @@ func (p *Provisioner) releaseHold(ctx context.Context, a lifecycle.ReleaseHold) 
 }
 
 // disrupted tells everybody that the node is about to go.
-var disrupted = v1.Taint{Key: "karpenter.sh/disrupted", Effect: v1.TaintEffectNoSchedule}
+var disrupted = karpv1.DisruptedNoScheduleTaint
 
 func (p *Provisioner) taintNode(ctx context.Context, a lifecycle.TaintNode) error {
 	return p.editNode(ctx, a.Node, func(n *v1.Node) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
+	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
 )
 
@@ -43,14 +44,12 @@ func restore(claim *karpv1.NodeClaim, offered []*cloudprovider.InstanceType) (li
 		ObjectMeta: metav1.ObjectMeta{
 			Name: claim.Name, UID: types.UID("planned/" + claim.Name),
 			Labels:      nodeLabels(claim, best.InstanceType, best.Offering),
-			Annotations: map[string]string{plannedAnnotation: "true"},
+			Annotations: map[string]string{plan.PlannedAnnotation: "true"},
 		},
 		Spec:   v1.NodeSpec{Taints: claim.Spec.Taints},
 		Status: v1.NodeStatus{Capacity: best.InstanceType.Capacity, Allocatable: best.InstanceType.Allocatable},
 	}}, true
 }
-
-const plannedAnnotation = "jit-scheduler.io/planned"
 
 // launchedAs keeps the one offering of a claim that has its machine.
 func launchedAs(claim *karpv1.NodeClaim, labels map[string]string) bool {

@@ -118,7 +118,7 @@ func (p *Provisioner) orphans(instances []cloudprovider.Instance) []cloudprovide
 		if _, foreign := p.foreign[inst.ProviderID]; foreign || inst.State == "shutting-down" {
 			continue
 		}
-		if !known.Has(inst.ProviderID) && !groups.Has(inst.Tags["jit-scheduler.io/launch-group"]) && time.Since(inst.LaunchTime) > orphanAge {
+		if !known.Has(inst.ProviderID) && !groups.Has(inst.Tags[lifecycle.GroupAnnotation]) && time.Since(inst.LaunchTime) > orphanAge {
 			out = append(out, inst)
 		}
 	}

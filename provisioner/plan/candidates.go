@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// plannedAnnotation marks the planned nodes in the scheduler's cache.
-	plannedAnnotation = "jit-scheduler.io/planned"
+	// PlannedAnnotation marks the planned nodes in the scheduler's cache.
+	PlannedAnnotation = "jit-scheduler.io/planned"
 	ebsZoneLabel      = "topology.ebs.csi.aws.com/zone"
 )
 
@@ -145,13 +145,13 @@ func labelsOf(pl *pool, t *cloudprovider.InstanceType, o cloudprovider.Offering,
 	return labels
 }
 
-// plannedAnnotations is shared by all candidates and never written.
-var plannedAnnotations = map[string]string{plannedAnnotation: "true"}
+// PlannedAnnotations is shared by all candidates and never written.
+var PlannedAnnotations = map[string]string{PlannedAnnotation: "true"}
 
 func nodeOf(name string, pl *pool, t *cloudprovider.InstanceType, labels map[string]string) *v1.Node {
 	labels[v1.LabelHostname] = name
 	return &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: plannedAnnotations},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: PlannedAnnotations},
 		Spec:       v1.NodeSpec{Taints: pl.NodePool.Spec.Template.Spec.Taints},
 		Status:     v1.NodeStatus{Capacity: t.Capacity, Allocatable: t.Allocatable},
 	}
