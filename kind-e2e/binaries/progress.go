@@ -68,6 +68,10 @@ func (p *progress) run(cmd *exec.Cmd, name string) error {
 				tail = append(tail, line)
 			}
 		case <-tick.C:
+			if compiled+downloads == 0 {
+				p.printf("%s: at work, nothing to count yet", name)
+				continue
+			}
 			p.printf("%s: %d packages compiled, %d modules downloaded", name, compiled, downloads)
 		}
 	}

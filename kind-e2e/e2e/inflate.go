@@ -32,7 +32,11 @@ func (e *Env) Scale(ctx context.Context, replicas int, within time.Duration) err
 	if err != nil {
 		return fmt.Errorf("scaling inflate to %d: %w", replicas, err)
 	}
-	e.Say("inflate %3d: bound after %5.1fs; %d machines, $%.4f/h", replicas, time.Since(began).Seconds(),
+	done := "all bound"
+	if replicas == 0 {
+		done = "pods gone"
+	}
+	e.Say("inflate %3d: %s after %5.1fs; %d machines, $%.4f/h", replicas, done, time.Since(began).Seconds(),
 		len(v.LiveInstances()), v.USDPerHour())
 	return nil
 }
