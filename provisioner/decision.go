@@ -2,7 +2,20 @@
 
 package provisioner
 
-import "context"
+import (
+	"context"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
+)
+
+// Gate overrides what a Node object says about who may use the node.
+type Gate = lifecycle.Gate
+
+// The gates, see lifecycle.
+const (
+	Closed   = lifecycle.Closed
+	Released = lifecycle.Released
+)
 
 // Reservation is the ledger's answer for one pod. At most one field is set.
 type Reservation struct {

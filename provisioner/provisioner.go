@@ -44,10 +44,10 @@ type Options struct {
 // is made, never across I/O.
 type Provisioner struct {
 	Options
-	sched  Scheduler
-	pods   cache.SharedIndexInformer
-	closed atomic.Pointer[map[string]struct{}]
-	ready  readiness
+	sched Scheduler
+	pods  cache.SharedIndexInformer
+	gates atomic.Pointer[map[string]Gate]
+	ready readiness
 	// work bounds the calls in flight, so that a burst cannot take all connections.
 	work chan struct{}
 	// hints carries best-effort pod status patches.
@@ -96,7 +96,7 @@ func New(o Options) (*Provisioner, error) {
 		wake:     make(chan struct{}, 1),
 		work:     make(chan struct{}, maxCalls),
 	}
-	p.closed.Store(&map[string]struct{}{})
+	p.gates.Store(&map[string]Gate{})
 	p.hints.init()
 	return p, p.watchCore()
 }
@@ -121,8 +121,8 @@ func (p *Provisioner) Reservation(pod *v1.Pod) Reservation {
 	return Reservation{NodeClaim: claim, Node: node}
 }
 
-// Closed are the nodes that no pod may be put on any more.
-func (p *Provisioner) Closed() map[string]struct{} { return *p.closed.Load() }
+// Gates are the nodes that are closed, and those whose hold is over though their object still carries it.
+func (p *Provisioner) Gates() map[string]Gate { return *p.gates.Load() }
 
 // Reserved says that a cycle chose node for the pod.
 func (p *Provisioner) Reserved(pod *v1.Pod, node string) {
@@ -149,8 +149,8 @@ func (p *Provisioner) applyLocked(evs ...lifecycle.Event) {
 	for _, ev := range evs {
 		p.carryOut(p.state.Apply(time.Now(), ev))
 	}
-	closed := p.state.Closed()
-	p.closed.Store(&closed)
+	gates := p.state.Gates()
+	p.gates.Store(&gates)
 	select {
 	case p.wake <- struct{}{}:
 	default:

@@ -39,7 +39,7 @@ type Adapter struct {
 	endLeading context.CancelFunc
 	pop        func(klog.Logger) (framework.QueuedEntityInfo, error)
 
-	closed   atomic.Pointer[map[string]struct{}]
+	gates    atomic.Pointer[map[string]provisioner.Gate]
 	profiles map[string]*oracle
 	world    *world
 
@@ -112,11 +112,11 @@ func (a *Adapter) Attach(ctx context.Context, sched *scheduler.Scheduler, o Opti
 	return nil
 }
 
-// Closed passes the question on and remembers the answer for Fitters, which must not ask.
-func (a *Adapter) Closed() map[string]struct{} {
-	c := a.Provisioner.Closed()
-	a.closed.Store(&c)
-	return c
+// Gates passes the question on and remembers the answer for Fitters, which must not ask.
+func (a *Adapter) Gates() map[string]provisioner.Gate {
+	g := a.Provisioner.Gates()
+	a.gates.Store(&g)
+	return g
 }
 
 // Close ends the context that Lead got: leadership is over.
@@ -127,10 +127,10 @@ func (a *Adapter) Close() error {
 	return nil
 }
 
-// lastClosed is what the last scheduling cycle was told.
-func (a *Adapter) lastClosed() map[string]struct{} {
-	if c := a.closed.Load(); c != nil {
-		return *c
+// lastGates is what the last scheduling cycle was told.
+func (a *Adapter) lastGates() map[string]provisioner.Gate {
+	if g := a.gates.Load(); g != nil {
+		return *g
 	}
 	return nil
 }

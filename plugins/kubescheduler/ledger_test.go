@@ -34,7 +34,7 @@ type ledger struct {
 	led        int
 	claims     []string
 	entries    map[types.UID]provisioner.Reservation
-	closed     map[string]struct{}
+	gates      map[string]provisioner.Gate
 	preempting []string
 	provisions int
 	misfits    int
@@ -57,10 +57,10 @@ func (l *ledger) Reservation(pod *v1.Pod) provisioner.Reservation {
 	return l.entries[pod.UID]
 }
 
-func (l *ledger) Closed() map[string]struct{} {
+func (l *ledger) Gates() map[string]provisioner.Gate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.closed
+	return l.gates
 }
 
 func (l *ledger) Provision(pod *v1.Pod, profile string, preempting bool) provisioner.Decision {

@@ -126,5 +126,5 @@ func (ad admission) Filter(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, n
 	if ad.oracle.view.made[node.Name] || nodeprovisioning.IsPlanned(node) {
 		return nil
 	}
-	return nodeprovisioning.Admits(klog.FromContext(ctx), pod, node, "", ad.oracle.adapter.lastClosed())
+	return nodeprovisioning.Admits(klog.FromContext(ctx), pod, node, "", ad.oracle.adapter.lastGates())
 }

@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/jit-scheduler/jit-scheduler/plugins/nodeprovisioning"
+	"github.com/jit-scheduler/jit-scheduler/provisioner"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/simtest"
 )
 
@@ -275,7 +276,7 @@ func TestClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, l := start(t, 1, simtest.Options{Objects: []runtime.Object{machine("leaving")}})
 		l.mu.Lock()
-		l.closed = map[string]struct{}{"leaving": {}}
+		l.gates = map[string]provisioner.Gate{"leaving": provisioner.Closed}
 		l.mu.Unlock()
 		c.CreatePod(pod("p", "1"))
 		time.Sleep(time.Minute)

@@ -9,6 +9,8 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner"
 )
 
 // Reasons of Filter, as they are counted in FailedScheduling.
@@ -24,17 +26,17 @@ const (
 // pass by PreFilterResult.
 func (pl *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodeInfo fwk.NodeInfo) *fwk.Status {
 	c := pl.cycleOf(state, pod)
-	return Admits(klog.FromContext(ctx), pod, nodeInfo.Node(), c.node, c.closed)
+	return Admits(klog.FromContext(ctx), pod, nodeInfo.Node(), c.node, c.gates)
 }
 
 // Admits says whether the pod may go to the node at all, as far as planning, holds and cordons go. paired is the node
-// that the pod is paired with ("": none), closed are the nodes that are about to be removed.
-func Admits(logger klog.Logger, pod *v1.Pod, node *v1.Node, paired string, closed map[string]struct{}) *fwk.Status {
+// that the pod is paired with ("": none).
+func Admits(logger klog.Logger, pod *v1.Pod, node *v1.Node, paired string, gates map[string]provisioner.Gate) *fwk.Status {
 	refuse := func(reason string) *fwk.Status { return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, reason) }
 	if IsPlanned(node) {
 		return refuse(ReasonPlanned)
 	}
-	if _, ok := closed[node.Name]; ok {
+	if gates[node.Name] == provisioner.Closed {
 		return refuse(ReasonClosed)
 	}
 	if paired != "" && node.Name != paired {
@@ -44,7 +46,7 @@ func Admits(logger klog.Logger, pod *v1.Pod, node *v1.Node, paired string, close
 		return nil
 	}
 	if IsHeld(node) {
-		if node.Name == paired {
+		if node.Name == paired || gates[node.Name] == provisioner.Released {
 			return nil
 		}
 		return refuse(ReasonHeld)

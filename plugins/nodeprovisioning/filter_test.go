@@ -11,6 +11,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/jit-scheduler/jit-scheduler/plugins/nodeprovisioning"
+	"github.com/jit-scheduler/jit-scheduler/provisioner"
 )
 
 func node(cordoned bool, annotations ...string) *v1.Node {
@@ -27,7 +28,8 @@ func tolerant() *v1.Pod {
 
 func TestAdmits(t *testing.T) {
 	t.Parallel()
-	closed := map[string]struct{}{"n": {}}
+	closed := map[string]provisioner.Gate{"n": provisioner.Closed}
+	released := map[string]provisioner.Gate{"n": provisioner.Released}
 	planned := node(false, nodeprovisioning.PlannedAnnotation, "true")
 	held := node(true, nodeprovisioning.HoldAnnotation, "1767225600")
 	kept := node(true, nodeprovisioning.HoldAnnotation, nodeprovisioning.HoldKeep)
@@ -35,7 +37,7 @@ func TestAdmits(t *testing.T) {
 		node   *v1.Node
 		pod    *v1.Pod
 		paired string
-		closed map[string]struct{}
+		gates  map[string]provisioner.Gate
 		want   string
 	}{
 		"ready":                        {node: node(false)},
@@ -44,8 +46,8 @@ func TestAdmits(t *testing.T) {
 		"planned":                      {node: planned, want: nodeprovisioning.ReasonPlanned},
 		"planned, even if paired":      {node: planned, paired: "n", want: nodeprovisioning.ReasonPlanned},
 		"planned, even if tolerant":    {node: planned, pod: tolerant(), want: nodeprovisioning.ReasonPlanned},
-		"closed":                       {node: node(false), closed: closed, want: nodeprovisioning.ReasonClosed},
-		"closed, even if paired":       {node: node(false), paired: "n", closed: closed, want: nodeprovisioning.ReasonClosed},
+		"closed":                       {node: node(false), gates: closed, want: nodeprovisioning.ReasonClosed},
+		"closed, even if paired":       {node: node(false), paired: "n", gates: closed, want: nodeprovisioning.ReasonClosed},
 		"cordoned":                     {node: node(true), want: nodeprovisioning.ReasonUnschedulable},
 		"cordoned, tolerant":           {node: node(true), pod: tolerant()},
 		"cordoned by a person, paired": {node: node(true), paired: "n", want: nodeprovisioning.ReasonUnschedulable},
@@ -53,6 +55,8 @@ func TestAdmits(t *testing.T) {
 		"held, tolerant":               {node: held, pod: tolerant(), want: nodeprovisioning.ReasonHeld},
 		"held, paired":                 {node: held, paired: "n"},
 		"kept cordon, paired":          {node: kept, paired: "n", want: nodeprovisioning.ReasonUnschedulable},
+		"held, nobody left to come":    {node: held, gates: released},
+		"cordoned, hold was released":  {node: kept, gates: released, want: nodeprovisioning.ReasonUnschedulable},
 		"released hold":                {node: node(false, nodeprovisioning.HoldAnnotation, "1767225600")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +65,7 @@ func TestAdmits(t *testing.T) {
 			if pod == nil {
 				pod = &v1.Pod{}
 			}
-			s := nodeprovisioning.Admits(klog.Background(), pod, tt.node, tt.paired, tt.closed)
+			s := nodeprovisioning.Admits(klog.Background(), pod, tt.node, tt.paired, tt.gates)
 			if got := s.Message(); got != tt.want {
 				t.Errorf("refusal = %q, want %q", got, tt.want)
 			}

@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/jit-scheduler/jit-scheduler/provisioner"
 )
 
 const stateKey fwk.StateKey = "PreFilter" + Name
@@ -15,8 +17,8 @@ const stateKey fwk.StateKey = "PreFilter" + Name
 // cycle is what one scheduling cycle knows of the ledger: read once, the same for every node.
 type cycle struct {
 	// node is the real node that the pod is paired with, "" for most pods.
-	node   string
-	closed map[string]struct{}
+	node  string
+	gates map[string]provisioner.Gate
 }
 
 // Clone implements fwk.StateData; it is never written.
@@ -24,7 +26,7 @@ func (c *cycle) Clone() fwk.StateData { return c }
 
 // PreFilter reads the ledger. It never answers Skip: Filter must run for every pod.
 func (pl *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *v1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
-	c := &cycle{node: pl.provisioner.Reservation(pod).Node, closed: pl.provisioner.Closed()}
+	c := &cycle{node: pl.provisioner.Reservation(pod).Node, gates: pl.provisioner.Gates()}
 	state.Write(stateKey, c)
 	if c.node == "" {
 		return nil, nil
@@ -43,5 +45,5 @@ func (pl *Plugin) cycleOf(state fwk.CycleState, pod *v1.Pod) *cycle {
 			return c
 		}
 	}
-	return &cycle{node: pl.provisioner.Reservation(pod).Node, closed: pl.provisioner.Closed()}
+	return &cycle{node: pl.provisioner.Reservation(pod).Node, gates: pl.provisioner.Gates()}
 }

@@ -19,8 +19,9 @@ type Provisioner interface {
 	Lead(ctx context.Context)
 	// Reservation is the ledger entry of a pod; a pod that was expected takes the place kept for it.
 	Reservation(pod *v1.Pod) provisioner.Reservation
-	// Closed are the nodes that are about to be removed: no pod may be put there. The set is never written again.
-	Closed() map[string]struct{}
+	// Gates are the nodes that are about to be removed (no pod may be put there), and those whose hold is over though
+	// their object still carries it. The map is never written again.
+	Gates() map[string]provisioner.Gate
 	// Provision decides for a pod that no ready node can take, and for the pods that wait with it.
 	// preempting is true if victims of the pod are still terminating: then nothing is bought.
 	Provision(pod *v1.Pod, schedulerName string, preempting bool) provisioner.Decision

@@ -45,7 +45,7 @@ func (s *State) emptiness(c *claim, n *node) {
 	}
 	if !c.closing {
 		c.closing = true
-		s.close(n.name)
+		s.gate(n.name, Closed)
 		s.setCondition(c, karpv1.ConditionTypeDisruptionReason, metav1.ConditionTrue,
 			string(karpv1.DisruptionReasonEmpty), string(karpv1.DisruptionReasonEmpty))
 	}
@@ -152,7 +152,7 @@ func (c fixedClock) Now() time.Time { return c.now }
 // stay takes back what emptiness has begun, also what a former process did.
 func (s *State) stay(c *claim, n *node) {
 	c.closing, c.taintedAt = false, time.Time{}
-	s.open(n.name)
+	s.ungate(n.name, Closed)
 	c.own.clear(karpv1.ConditionTypeDisruptionReason)
 	taint := TaintNode{Node: n.name}
 	if f := s.flights[taint.Key()]; hasTaint(n.object, &karpv1.DisruptedNoScheduleTaint) || f != nil && f.owner == entity(c) && f.want == "true" {

@@ -19,7 +19,7 @@ func (s *State) end(c *claim) {
 	s.evacuate(c, why)
 	n := s.nodeOf(c)
 	if n != nil {
-		s.close(n.name)
+		s.gate(n.name, Closed)
 	}
 	if !c.deleting && !c.objectGone {
 		s.deleteClaim(c)

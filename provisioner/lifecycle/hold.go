@@ -21,12 +21,17 @@ func (s *State) watchHold(c *claim, n *node) {
 	c.held = ok
 	switch {
 	case !ok:
+		s.ungate(n.name, Released)
 	case value == HoldKeep || c.evicted:
+		s.ungate(n.name, Released)
 		s.evacuate(c, "the node "+n.name+" is cordoned")
 		c.handed = true
 		s.send(c, ReleaseHold{Node: n.name, Keep: true}, HoldKeep, s.cfg.ActionTimeout)
 	case !n.object.Spec.Unschedulable, len(c.reserved) == 0 && (c.handed || !s.settling(c)):
 		c.unheld = true
+		if s.gates[n.name] != Closed {
+			s.gate(n.name, Released)
+		}
 		s.send(c, ReleaseHold{Node: n.name}, "", s.cfg.ActionTimeout)
 	}
 }

@@ -257,10 +257,10 @@ func (p *process) bind(uid types.UID, node string) {
 
 func (p *process) fits(name string, paired bool) bool {
 	n := p.w.nodes[name]
-	if _, closed := p.state.Closed()[name]; closed || n == nil || !nodeReady(n) || n.DeletionTimestamp != nil {
+	if p.state.Gates()[name] == Closed || n == nil || !nodeReady(n) || n.DeletionTimestamp != nil {
 		return false
 	}
-	if n.Spec.Unschedulable && !(paired && holding(n)) || !registered(n) || hasTaint(n, &karpv1.DisruptedNoScheduleTaint) {
+	if n.Spec.Unschedulable && !(holding(n) && (paired || p.state.Gates()[name] == Released)) || !registered(n) || hasTaint(n, &karpv1.DisruptedNoScheduleTaint) {
 		return false
 	}
 	return scheduling.Fits(scheduling.Times(resources(1, 1), len(p.w.podsOn(name))+1), n.Status.Allocatable)

@@ -126,8 +126,18 @@ func (s *State) Usage(pool string) v1.ResourceList {
 	return nil
 }
 
-// Closed are the nodes that are about to go. The set is never written again.
-func (s *State) Closed() map[string]struct{} { return s.closed }
+// Gate overrides what a Node object says about who may use the node.
+type Gate uint8
+
+const (
+	// Closed: the node is about to go, nobody may use it.
+	Closed Gate = iota + 1
+	// Released: nobody is left to hold the node for; the object says so as soon as the patch has come back.
+	Released
+)
+
+// Gates are the nodes with a gate. The map is never written again.
+func (s *State) Gates() map[string]Gate { return s.gates }
 
 // Planned says whether the name is that of a planned node.
 func (s *State) Planned(node string) bool { return s.planned[node] != nil }

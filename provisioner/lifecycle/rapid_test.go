@@ -223,9 +223,9 @@ func (p *process) wantNothing(t *rapid.T) {
 			slices.Sorted(maps.Keys(p.w.nodes)), slices.Sorted(maps.Keys(p.cache)), slices.Sorted(maps.Keys(p.parked)))
 	}
 	s := p.state
-	if n := len(s.claims) + len(s.groups) + len(s.pods) + len(s.nodes) + len(s.surplus) + len(s.flights) + len(s.planned) + len(s.closed); n != 0 {
+	if n := len(s.claims) + len(s.groups) + len(s.pods) + len(s.nodes) + len(s.surplus) + len(s.flights) + len(s.planned) + len(s.gates); n != 0 {
 		t.Fatalf("the state remembers: claims %v groups %v pods %v nodes %v flights %v closed %v", slices.Sorted(maps.Keys(s.claims)),
 			slices.Sorted(maps.Keys(s.groups)), slices.Sorted(maps.Keys(s.pods)), slices.Sorted(maps.Keys(s.nodes)),
-			slices.Sorted(maps.Keys(s.flights)), s.closed)
+			slices.Sorted(maps.Keys(s.flights)), s.gates)
 	}
 }

@@ -103,7 +103,7 @@ func (s *State) onNodeGone(name string) {
 	s.detach(n)
 	n.object = nil
 	s.forgetNode(n)
-	s.open(name)
+	s.ungate(name, s.gates[name])
 	if c == nil {
 		return
 	}

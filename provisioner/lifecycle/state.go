@@ -33,8 +33,8 @@ type State struct {
 	// informer may still tell of.
 	ended  map[string]time.Time
 	buried map[types.UID]time.Time
-	// closed is never written again once it was handed out.
-	closed map[string]struct{}
+	// gates is never written again once it was handed out.
+	gates map[string]Gate
 
 	flights  map[string]*flight
 	dirty    []entity
@@ -58,7 +58,7 @@ func New(cfg Config) *State {
 		planned:        map[string]*claim{},
 		ended:          map[string]time.Time{},
 		buried:         map[types.UID]time.Time{},
-		closed:         map[string]struct{}{},
+		gates:          map[string]Gate{},
 		flights:        map[string]*flight{},
 	}
 }
@@ -240,18 +240,18 @@ func (s *State) next() int64 {
 	return s.seq
 }
 
-// close keeps pods off a node, open lets them back.
-func (s *State) close(node string) {
-	if _, ok := s.closed[node]; !ok {
-		s.closed = maps.Clone(s.closed)
-		s.closed[node] = struct{}{}
+// gate sets what overrides the Node object, ungate takes it back if it is what.
+func (s *State) gate(node string, what Gate) {
+	if s.gates[node] != what {
+		s.gates = maps.Clone(s.gates)
+		s.gates[node] = what
 	}
 }
 
-func (s *State) open(node string) {
-	if _, ok := s.closed[node]; ok {
-		s.closed = maps.Clone(s.closed)
-		delete(s.closed, node)
+func (s *State) ungate(node string, what Gate) {
+	if s.gates[node] == what {
+		s.gates = maps.Clone(s.gates)
+		delete(s.gates, node)
 	}
 }
 

@@ -73,7 +73,9 @@ func (st *story) play(t *testing.T, w []string) []string {
 	case "usage":
 		u := st.state.Usage("default")
 		nodes := u["nodes"]
-		return []string{fmt.Sprintf("cpu %s nodes %s closed %v", u.Cpu(), nodes.String(), slices.Sorted(maps.Keys(st.state.Closed())))}
+		return []string{fmt.Sprintf("cpu %s nodes %s closed %v", u.Cpu(), nodes.String(), st.gated(Closed))}
+	case "released":
+		return []string{fmt.Sprint(st.gated(Released))}
 	default:
 		events = st.events(t, w)
 	}
@@ -433,4 +435,16 @@ func describeStatus(c *karpv1.NodeClaim) string {
 		}
 	}
 	return line.String()
+}
+
+// gated are the nodes with the gate.
+func (st *story) gated(want Gate) []string {
+	var out []string
+	for node, g := range st.state.Gates() {
+		if g == want {
+			out = append(out, node)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
