@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/jit-scheduler/jit-scheduler/kind-e2e/fakeaws/machine"
 )
 
 const (
@@ -30,6 +32,17 @@ func (s *Server) live(ctx context.Context, in *instance) {
 	if !sleep(ctx, settings.runningAfter()) {
 		return
 	}
+	fault, boots := s.allowed(ctx, in, "Boot")
+	if fault.machine.Die {
+		s.log.Info("machine dies by a fault", slog.String("instance", in.id))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.terminate(in, stateReason{Code: "Client.InternalError", Message: "Client.InternalError: Client error on launch"})
+		return
+	}
+	if !boots {
+		return
+	}
 	s.mu.Lock()
 	if in.state == pending {
 		now := time.Now()
@@ -37,7 +50,11 @@ func (s *Server) live(ctx context.Context, in *instance) {
 	}
 	s.mu.Unlock()
 	join := in.launchedAt.Add(settings.BootDelay.Duration + settings.JoinDelay.Duration)
-	if !sleep(ctx, time.Until(join)) || !s.allowed(ctx, in, "Join") {
+	if !sleep(ctx, time.Until(join)) {
+		return
+	}
+	fault, joins := s.allowed(ctx, in, "Join")
+	if !joins {
 		return
 	}
 	if in.bootErr != nil {
@@ -45,21 +62,42 @@ func (s *Server) live(ctx context.Context, in *instance) {
 		return
 	}
 	if s.opts.NodeClient != nil {
+		s.joinAs(in, &fault.machine)
 		s.runKubelet(ctx, in, settings)
 	}
 }
 
 // allowed applies the faults on what machines do: it waits, and says whether to go on.
-func (s *Server) allowed(ctx context.Context, in *instance, action string) bool {
-	fault := s.fire(in.nodeSubject(action))
+func (s *Server) allowed(ctx context.Context, in *instance, action string) (effect, bool) {
+	s.mu.Lock()
+	fault := s.fireLocked(in.nodeSubject(action))
+	s.mu.Unlock()
 	if !sleep(ctx, fault.delay) {
-		return false
+		return fault, false
 	}
 	if fault.err != nil || fault.drop {
 		s.log.Info("machine fails by a fault", slog.String("instance", in.id), slog.String("action", action))
-		return false
+		return fault, false
 	}
-	return true
+	return fault, true
+}
+
+// joinAs changes what the machine registers as.
+func (s *Server) joinAs(in *instance, fault *MachineFault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	joins := *in.machine
+	if fault.WithoutLabels {
+		joins.Labels = nil
+	}
+	if fault.WithoutTaints {
+		joins.Taints = nil
+	}
+	joins.OtherProviderID = fault.ProviderID
+	if deviation, err := shares(fault.Allocatable); err == nil { // validated with the rule
+		joins.Allocatable = machine.Deviate(joins.Allocatable, deviation)
+	}
+	in.machine = &joins
 }
 
 func (in *instance) cluster() ClusterInfo {
@@ -82,7 +120,10 @@ func (s *Server) runKubelet(ctx context.Context, in *instance, settings Settings
 	in.nodeName = name
 	s.mu.Unlock()
 	s.log.Info("machine joined", slog.String("instance", in.id), slog.String("node", name), slog.Duration("after", time.Since(in.launchedAt)))
-	if !sleep(ctx, settings.ReadyDelay.Duration) || !s.allowed(ctx, in, "Ready") {
+	if !sleep(ctx, settings.ReadyDelay.Duration) {
+		return
+	}
+	if _, readies := s.allowed(ctx, in, "Ready"); !readies {
 		return
 	}
 	if !s.retry(ctx, in, "reporting ready", func() error { return in.machine.Ready(ctx, client) }) {
@@ -147,15 +188,18 @@ func removeNotReadyTaint(ctx context.Context, client kubernetes.Interface, name 
 // cleanNode deletes the Node of a terminated instance, as the cloud controller manager does.
 func (s *Server) cleanNode(in *instance, settings Settings) {
 	s.mu.Lock()
-	name := in.nodeName
+	name, providerID := in.nodeName, ""
+	if in.machine != nil {
+		providerID = in.machine.ProviderID()
+	}
 	s.mu.Unlock()
 	if name == "" || !settings.CloudControllerDeletes || !sleep(s.ctx, settings.CloudControllerDelay.Duration) {
 		return
 	}
-	s.retry(s.ctx, in, "deleting the node", func() error { return s.deleteNode(in, name) })
+	s.retry(s.ctx, in, "deleting the node", func() error { return s.deleteNode(in, name, providerID) })
 }
 
-func (s *Server) deleteNode(in *instance, name string) error {
+func (s *Server) deleteNode(in *instance, name, providerID string) error {
 	ctx, cancel := context.WithTimeout(s.ctx, apiTimeout)
 	defer cancel()
 	client, err := s.cloudController(ctx, in.cluster())
@@ -163,7 +207,7 @@ func (s *Server) deleteNode(in *instance, name string) error {
 		return err
 	}
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || (err == nil && node.Spec.ProviderID != in.machine.ProviderID()) {
+	if apierrors.IsNotFound(err) || (err == nil && node.Spec.ProviderID != providerID) {
 		return nil
 	}
 	if err != nil {

@@ -20,6 +20,16 @@ type Call struct {
 	Code       string            `json:"code"` // of the error, empty on success
 	DurationMS int64             `json:"durationMs"`
 	DryRun     bool              `json:"dryRun"`
+	PoolErrors []PoolError       `json:"poolErrors,omitempty"` // what a CreateFleet reply says of pools that gave too little
+}
+
+// PoolError is why a pool of a CreateFleet gave fewer instances than were asked of it.
+type PoolError struct {
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+	SubnetID     string `json:"subnetId"`
+	Code         string `json:"code"`
 }
 
 // Calls returns the log of all AWS calls in order of arrival.
@@ -47,8 +57,9 @@ func (s *Server) logCall(r *request) *Call {
 	return call
 }
 
-func (s *Server) finishCall(call *Call, status int, code string) {
+func (s *Server) finishCall(call *Call, r *request, status int, code string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	call.PoolErrors = r.refusals
 	call.Status, call.Code, call.DurationMS = status, code, time.Since(call.Time).Milliseconds()
 }

@@ -36,7 +36,7 @@ func terminateInstances(s *Server, r *request) (any, error) {
 	var reply terminateInstancesReply
 	for _, in := range found {
 		before := in.state
-		s.terminate(in)
+		s.terminate(in, stateReason{Code: "Client.UserInitiatedShutdown", Message: "Client.UserInitiatedShutdown: User initiated shutdown"})
 		reply.Changes = append(reply.Changes, stateChange{ID: in.id, Current: newStateItem(in.state), Previous: newStateItem(before)})
 	}
 	return reply, nil

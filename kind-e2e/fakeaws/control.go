@@ -30,6 +30,8 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, Prices())
 	case "faults":
 		writeJSON(w, http.StatusOK, s.Faults())
+	case "rates":
+		writeJSON(w, http.StatusOK, s.Rates())
 	case "settings":
 		writeJSON(w, http.StatusOK, s.Settings())
 	default:
@@ -52,7 +54,12 @@ func (s *Server) changeControl(w http.ResponseWriter, r *http.Request, path stri
 			refuse(w, err)
 			return
 		}
-		writeJSON(w, http.StatusOK, map[string]string{"id": s.SetFault(rule)})
+		id, err := s.addFault(rule)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, map[string]string{"id": id})
 	case "DELETE faults":
 		s.DeleteFault(r.URL.Query().Get("id"))
 		writeJSON(w, http.StatusOK, map[string]string{})

@@ -141,12 +141,26 @@ func describeInstances(s *Server, r *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ok && s.visible(in) {
+		if ok && s.visible(in) && !r.effect.omits(in) {
 			found = append(found, reservationItem{ID: "r-" + in.id[2:], OwnerID: s.opts.AccountID, Instances: []instanceItem{s.instanceItem(in)}})
 		}
 	}
 	items, token, err := page(r.form, found, 5, 1000, 1000)
 	return describeInstancesReply{Reservations: items, NextToken: token}, err
+}
+
+// omits says whether a fault leaves the instance out of the reply.
+func (e *effect) omits(in *instance) bool {
+	for _, rule := range e.omit {
+		of := Rule{
+			InstanceType: rule.InstanceType, Zone: rule.Zone, CapacityType: rule.CapacityType, SubnetID: rule.SubnetID,
+			ReservationID: rule.ReservationID, InstanceID: rule.InstanceID, Tags: rule.Tags,
+		}
+		if of.concerns(in.nodeSubject("")) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Server) attributesOf(in *instance) attributes {
@@ -173,7 +187,7 @@ func (s *Server) instanceItem(in *instance) instanceItem {
 		SubnetID:  in.subnet.id, VPCID: s.vpc, PrivateIP: in.addr.String(), Architecture: ec2Arch(in.it.Arch), Hypervisor: in.it.Hypervisor,
 		RootDevice: in.image.rootDevice, RootDeviceType: "ebs", Virtualization: "hvm", EBSOptimized: true, Monitoring: "disabled",
 		Lifecycle: in.lifecycle(), SpotRequestID: in.requestID, Groups: s.groupItems(templateGroups(data)), Tags: tagItems(in.tags),
-		Reservation: reservationSpec{Preference: orDefault(data["CapacityReservationSpecification.CapacityReservationPreference"], "open")},
+		StateReason: in.reason, Reservation: reservationSpec{Preference: orDefault(data["CapacityReservationSpecification.CapacityReservationPreference"], "open")},
 	}
 	if data["Monitoring.Enabled"] == "true" {
 		item.Monitoring = "enabled"
@@ -183,9 +197,6 @@ func (s *Server) instanceItem(in *instance) instanceItem {
 	}
 	if in.reservation != nil {
 		item.ReservationID, item.Reservation.TargetID = in.reservation.ID, in.reservation.ID
-	}
-	if in.state == shuttingDown || in.state == terminated {
-		item.StateReason = &stateReason{Code: "Client.UserInitiatedShutdown", Message: "Client.UserInitiatedShutdown: User initiated shutdown"}
 	}
 	item.Interfaces = s.interfaceItems(in, item.Groups, dns)
 	return item

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jit-scheduler/jit-scheduler/kind-e2e/fakeaws/catalogue"
@@ -29,6 +28,7 @@ type fleet struct {
 	capacityType string
 	strategy     string
 	tags         map[string]string // of the instances
+	params       map[string]string // of the request
 	pools        []*pool
 }
 
@@ -44,9 +44,6 @@ type pool struct {
 }
 
 func createFleet(s *Server, r *request) (any, error) {
-	if unknown := r.form.unknownKeys(createFleetKeys); len(unknown) > 0 {
-		return nil, errorf("UnknownParameter", "The parameters %s are not recognized by this endpoint", strings.Join(unknown, ", "))
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token, dryRun := r.form.get("ClientToken"), r.form.bool("DryRun")
@@ -54,8 +51,10 @@ func createFleet(s *Server, r *request) (any, error) {
 		if before.params != r.form.fingerprint() {
 			return nil, errTokenMismatch(token)
 		}
+		r.refusals = before.reply.poolErrors()
 		return before.reply, nil
 	}
+	s.deleteTemplates(r)
 	f, err := s.validateFleet(r.form)
 	if err != nil {
 		return nil, err
@@ -64,6 +63,7 @@ func createFleet(s *Server, r *request) (any, error) {
 		return nil, errDryRun()
 	}
 	reply := s.fulfil(f, r.accessKey)
+	r.refusals = reply.poolErrors()
 	if token != "" {
 		s.fleetTokens[token] = tokenReply[*createFleetReply]{params: r.form.fingerprint(), reply: reply}
 	}
@@ -74,7 +74,7 @@ func (s *Server) validateFleet(request form) (*fleet, error) {
 	if kind := request.get("Type"); kind != "instant" {
 		return nil, errorf("InvalidParameterValue", "Fleet type '%s' is not supported by this endpoint, only instant is", kind)
 	}
-	f := &fleet{token: request.get("ClientToken"), tags: request.tagsFor("instance")}
+	f := &fleet{token: request.get("ClientToken"), tags: request.tagsFor("instance"), params: request}
 	f.capacityType = request.get("TargetCapacitySpecification.DefaultTargetCapacityType")
 	switch f.capacityType {
 	case onDemand:

@@ -113,9 +113,7 @@ func (f form) filters() []filter {
 	for _, member := range f.each("Filter") {
 		one := filter{name: member["Name"]}
 		for _, value := range member.list("Value") {
-			pattern := regexp.QuoteMeta(value)
-			pattern = strings.ReplaceAll(strings.ReplaceAll(pattern, `\*`, ".*"), `\?`, ".")
-			one.values = append(one.values, regexp.MustCompile("^(?s:"+pattern+")$"))
+			one.values = append(one.values, wildcard(value))
 		}
 		filters = append(filters, one)
 	}

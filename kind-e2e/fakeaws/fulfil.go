@@ -56,6 +56,17 @@ func (p *pool) origin() templateOverrides {
 	return origin
 }
 
+func (r *createFleetReply) poolErrors() []PoolError {
+	var refusals []PoolError
+	for _, failure := range r.Errors {
+		refusals = append(refusals, PoolError{
+			InstanceType: failure.Origin.InstanceType, Zone: failure.Origin.Zone, CapacityType: failure.Lifecycle,
+			SubnetID: failure.Origin.SubnetID, Code: failure.Code,
+		})
+	}
+	return refusals
+}
+
 // fulfil launches what the pools give, in the order of the strategy, until the target is met.
 func (s *Server) fulfil(f *fleet, accessKey string) *createFleetReply {
 	f.id = "fleet-" + s.uuid()
@@ -85,18 +96,18 @@ func (s *Server) drawFrom(f *fleet, p *pool, n int, accessKey string) (ids []str
 	if p.err != nil {
 		return nil, p.err
 	}
-	fault := s.fireLocked(subject{
-		service: "ec2", action: "CreateFleet", accessKey: accessKey, perPool: true,
-		instanceTypes: []string{p.it.Name}, zones: []string{p.subnet.zone}, capacities: []string{f.capacityType},
-	})
-	if fault.err != nil {
+	fault := s.fireLocked(f.poolSubject(p, accessKey))
+	if fault.err != nil && fault.poolLimit == 0 {
 		return nil, fault.err
 	}
 	reservation, failure := s.reservationFor(p)
 	if failure != nil {
 		return nil, failure
 	}
-	for range n {
+	for i := range n {
+		if fault.err != nil && i == fault.poolLimit {
+			return ids, fault.err
+		}
 		if failure := s.limitReached(f, p, reservation); failure != nil {
 			return ids, failure
 		}

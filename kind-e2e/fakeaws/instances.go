@@ -72,6 +72,7 @@ type instance struct {
 	machine  *machine.Machine
 	nodeName string
 	stop     context.CancelFunc // powers the machine off
+	reason   *stateReason       // why it was
 }
 
 // launch starts one instance; the caller holds the lock and has taken the address.
@@ -122,11 +123,11 @@ func (s *Server) install(in *instance, rootDiskGiB int64) {
 }
 
 // terminate powers an instance off; the caller holds the lock. A second time changes nothing.
-func (s *Server) terminate(in *instance) {
+func (s *Server) terminate(in *instance, reason stateReason) {
 	if in.state == shuttingDown || in.state == terminated {
 		return
 	}
-	in.state = shuttingDown
+	in.state, in.reason = shuttingDown, &reason
 	in.stop()
 	s.spawnLocked(func() { s.die(in) })
 }
@@ -187,12 +188,6 @@ func (s *Server) visible(in *instance) bool {
 	return in != nil && !in.forgotten && time.Since(in.launchedAt) >= s.settings.DescribeLag.Duration
 }
 
-func (in *instance) nodeSubject(action string) subject {
-	return subject{
-		service: "node", action: action, instanceTypes: []string{in.it.Name}, zones: []string{in.subnet.zone}, capacities: []string{in.capacityType},
-	}
-}
-
 // Interrupt stops an instance from outside, as a reclaimed spot instance or a failed host does.
 // It reports false for an unknown id.
 func (s *Server) Interrupt(id string) bool {
@@ -202,6 +197,6 @@ func (s *Server) Interrupt(id string) bool {
 	if in == nil {
 		return false
 	}
-	s.terminate(in)
+	s.terminate(in, stateReason{Code: "Server.SpotInstanceTermination", Message: "Server.SpotInstanceTermination: Spot instance termination"})
 	return true
 }

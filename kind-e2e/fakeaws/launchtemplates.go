@@ -109,9 +109,6 @@ func createLaunchTemplate(s *Server, r *request) (any, error) {
 }
 
 func checkLaunchTemplate(f form) (userData []byte, err error) {
-	if unknown := f.unknownKeys(createLaunchTemplateKeys); len(unknown) > 0 {
-		return nil, errorf("UnknownParameter", "The parameters %s are not recognized by this endpoint", strings.Join(unknown, ", "))
-	}
 	if name := f.get("LaunchTemplateName"); !templateName.MatchString(name) {
 		return nil, errorf("InvalidLaunchTemplateName.MalformedException", "The launch template name '%s' is not valid.", name)
 	}
@@ -204,4 +201,17 @@ func deleteLaunchTemplate(s *Server, r *request) (any, error) {
 	}
 	delete(s.templates, template.ID)
 	return launchTemplateReply{Template: s.templateItem(template)}, nil
+}
+
+// deleteTemplates makes the templates that a fleet names vanish, if a fault says so; the caller holds the lock.
+func (s *Server) deleteTemplates(r *request) {
+	if !r.effect.deleteTemplates {
+		return
+	}
+	for _, config := range r.form.each("LaunchTemplateConfigs") {
+		specification := config.under("LaunchTemplateSpecification")
+		if template, err := s.visibleTemplate(specification["LaunchTemplateId"], specification["LaunchTemplateName"]); err == nil {
+			delete(s.templates, template.ID)
+		}
+	}
 }

@@ -35,7 +35,10 @@ type spotPricesReply struct {
 	NextToken string          `xml:"nextToken"` // present and empty on the last page, as in EC2
 }
 
-const linux = "Linux/UNIX"
+const (
+	linux      = "Linux/UNIX"
+	notANumber = "NaN" // as a price of a damaged reply
+)
 
 // describeSpotPriceHistory answers the latest price of every pool, whatever the time range.
 func describeSpotPriceHistory(s *Server, r *request) (any, error) {
@@ -50,9 +53,13 @@ func describeSpotPriceHistory(s *Server, r *request) (any, error) {
 			continue
 		}
 		for _, zone := range s.Zones() {
+			price := strconv.FormatFloat(it.SpotUSD(zone), 'f', 6, 64)
+			if r.effect.corrupt {
+				price = notANumber
+			}
 			item := spotPriceItem{
 				InstanceType: it.Name, Zone: zone, ZoneID: zoneID(zone), Product: linux, Timestamp: now,
-				Price: strconv.FormatFloat(it.SpotUSD(zone), 'f', 6, 64),
+				Price: price,
 			}
 			ok, err := matches(filters, nil, attributes{"instance-type": {it.Name}, "availability-zone": {zone}, "product-description": {linux}})
 			if err != nil {
@@ -93,7 +100,7 @@ func getProducts(s *Server, r *request) (any, error) {
 	for _, it := range catalogue.Types() {
 		product := s.product(it)
 		if product.matches(input.Filters) {
-			products = append(products, product.json())
+			products = append(products, product.json(r.effect.corrupt))
 		}
 	}
 	paging := form{"NextToken": input.NextToken}
@@ -137,14 +144,17 @@ func (p product) matches(filters []priceFilter) bool {
 	return true
 }
 
-func (p product) json() string {
-	name := p.attributes["instanceType"]
+func (p product) json(corrupt bool) string {
+	name, usd := p.attributes["instanceType"], strconv.FormatFloat(p.usd, 'f', 10, 64)
+	if corrupt {
+		usd = notANumber
+	}
 	data, err := json.Marshal(map[string]any{
 		"product": map[string]any{"productFamily": p.attributes["productFamily"], "sku": "SKU-" + name, "attributes": p.attributes},
 		"terms": map[string]any{"OnDemand": map[string]any{"SKU-" + name + ".JRTCKXETXF": map[string]any{
 			"priceDimensions": map[string]any{"SKU-" + name + ".JRTCKXETXF.6YS6EN2CT7": map[string]any{
 				"unit": "Hrs", "description": fmt.Sprintf("$%v per On Demand Linux %s Instance Hour", p.usd, name),
-				"pricePerUnit": map[string]string{"USD": strconv.FormatFloat(p.usd, 'f', 10, 64)},
+				"pricePerUnit": map[string]string{"USD": usd},
 			}},
 		}}},
 	})

@@ -34,7 +34,9 @@ type request struct {
 	body      []byte            // JSON protocols
 	http      *http.Request
 	arrival   time.Time
-	seq       int // number in the call log
+	seq       int         // number in the call log
+	effect    effect      // of the faults that fired
+	refusals  []PoolError // of a CreateFleet's pools
 }
 
 const maxBody = 4 << 20

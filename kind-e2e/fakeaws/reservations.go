@@ -50,9 +50,14 @@ func (s *Server) AddPlacementGroup(group PlacementGroup) string {
 	return group.ID
 }
 
+// targetReservation is the id of the reservation that launches from the template must go to, if any.
+func (t *launchTemplate) targetReservation() string {
+	return t.data["CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"]
+}
+
 // reservationFor finds the reservation that the template targets; nil if it targets none.
 func (s *Server) reservationFor(p *pool) (*CapacityReservation, *apiError) {
-	id := p.template.data["CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"]
+	id := p.template.targetReservation()
 	if id == "" {
 		return nil, nil
 	}

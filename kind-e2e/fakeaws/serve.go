@@ -56,23 +56,33 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) bool {
 func (s *Server) answer(w http.ResponseWriter, req *request) bool {
 	call := s.logCall(req)
 	effect := s.fire(s.subjectOf(req))
+	req.effect = effect
 	if !sleep(s.ctx, effect.delay) || effect.drop { // AWS acts on a request even if its sender is gone
-		s.finishCall(call, statusReset, "ConnectionReset")
+		s.finishCall(call, req, statusReset, "ConnectionReset")
 		return false
 	}
 	var body any
 	err := effect.err
+	if effect.failAfter {
+		err = nil
+	}
 	if err == nil && !s.admit(req) {
 		err = errorf("RequestLimitExceeded", "Request limit exceeded.")
 	}
 	if err == nil {
 		body, err = s.act(req)
 	}
+	if effect.failAfter && err == nil {
+		body, err = nil, effect.err
+	}
+	if effect.dryRunSucceeds && err != nil && err.Code == "DryRunOperation" {
+		body, err = nil, nil
+	}
 	status, code := http.StatusOK, ""
 	if err != nil {
 		status, code = err.httpStatus(), err.Code
 	}
-	s.finishCall(call, status, code)
+	s.finishCall(call, req, status, code)
 	if effect.withhold { // the log tells what was done, which the client never learns
 		s.hang(req.http.Context())
 		return false
@@ -95,7 +105,14 @@ func (s *Server) act(req *request) (any, *apiError) {
 		s.log.Error("unknown action", slog.String("service", req.service), slog.String("action", req.action))
 		return nil, errorf("InvalidAction", "The action %s is not valid for this web service.", req.action)
 	}
+	if err := checkKeys(req); err != nil {
+		s.log.Error("unknown parameter", slog.String("service", req.service), slog.String("action", req.action), slog.String("message", err.Message))
+		return nil, err
+	}
 	body, err := handler(s, req)
+	if err == nil && req.effect.empty {
+		return emptied(body), nil
+	}
 	if err == nil {
 		return body, nil
 	}

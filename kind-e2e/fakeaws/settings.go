@@ -38,7 +38,8 @@ type Settings struct {
 	PoolCapacity         map[string]int      `json:"poolCapacity"`         // "m5.large/us-east-1a/spot" to the instances it can still start
 	VCPUQuota            map[string]int      `json:"vcpuQuota"`            // "on-demand" or "spot" to vCPUs; absent is unlimited
 	UnofferedZones       map[string][]string `json:"unofferedZones"`       // instance type to zones that do not offer it
-	Throttle             bool                `json:"throttle"`             // apply AWS's documented request token buckets
+	Throttle             bool                `json:"throttle"`             // hold calls to their token buckets
+	Rates                map[string]Rate     `json:"rates"`                // buckets by action, instead of EC2's documented ones
 }
 
 // DefaultSettings boots a machine in two seconds and has no lag, limit or throttle.
@@ -75,15 +76,25 @@ func (s Settings) clone() Settings {
 	s.PoolCapacity = maps.Clone(s.PoolCapacity)
 	s.VCPUQuota = maps.Clone(s.VCPUQuota)
 	s.UnofferedZones = maps.Clone(s.UnofferedZones)
+	s.Rates = maps.Clone(s.Rates)
 	return s
 }
 
 func (s Settings) deviation() (map[corev1.ResourceName]float64, error) {
+	deviation, err := shares(s.AllocatableDeviation)
+	if err != nil {
+		return nil, fmt.Errorf("reading allocatableDeviation: %w", err)
+	}
+	return deviation, nil
+}
+
+// shares reads shares by resource name.
+func shares(texts map[string]string) (map[corev1.ResourceName]float64, error) {
 	shares := map[corev1.ResourceName]float64{}
-	for name, text := range s.AllocatableDeviation {
+	for name, text := range texts {
 		share, err := strconv.ParseFloat(text, 64)
 		if err != nil || share < -1 || share > 1 {
-			return nil, fmt.Errorf("reading allocatableDeviation: %s %q is not a share between -1 and 1", name, text)
+			return nil, fmt.Errorf("%s %q is not a share between -1 and 1", name, text)
 		}
 		shares[corev1.ResourceName(name)] = share
 	}

@@ -214,3 +214,20 @@ func resourceList(amounts map[corev1.ResourceName]int64) corev1.ResourceList {
 	}
 	return list
 }
+
+// Deviate is a copy of the resources of which each differs by its share.
+func Deviate(resources corev1.ResourceList, deviation map[corev1.ResourceName]float64) corev1.ResourceList {
+	deviated := resources.DeepCopy()
+	for name, share := range deviation {
+		before, ok := deviated[name]
+		if !ok {
+			continue
+		}
+		if name == corev1.ResourceCPU {
+			deviated[name] = *resource.NewMilliQuantity(int64(math.Round(float64(before.MilliValue())*(1+share))), before.Format)
+			continue
+		}
+		deviated[name] = *resource.NewQuantity(int64(math.Round(float64(before.Value())*(1+share))), before.Format)
+	}
+	return deviated
+}

@@ -48,10 +48,17 @@ type Machine struct {
 	Taints         []corev1.Taint    // of the user data
 	Capacity       corev1.ResourceList
 	Allocatable    corev1.ResourceList
+	// OtherProviderID, if set, is what a misconfigured cloud provider calls the machine.
+	OtherProviderID string
 }
 
 // ProviderID is the node's spec.providerID.
-func (m *Machine) ProviderID() string { return "aws:///" + m.Zone + "/" + m.InstanceID }
+func (m *Machine) ProviderID() string {
+	if m.OtherProviderID != "" {
+		return m.OtherProviderID
+	}
+	return "aws:///" + m.Zone + "/" + m.InstanceID
+}
 
 // Node is the object as the kubelet registers it: not ready, with the taints of its configuration
 // and the one that admission adds to nodes that are not ready.
