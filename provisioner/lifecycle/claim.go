@@ -309,16 +309,23 @@ func (s *State) timedOut(c *claim) bool {
 	return true
 }
 
+// reasonWithdrawn is not worth an event: nobody waits for the claim.
+const reasonWithdrawn = "Withdrawn"
+
 // withdraw gives a claim up that nobody wants any more, if its launch was not called yet.
 func (s *State) withdraw(c *claim) bool {
-	if len(c.reserved) > 0 || c.group.launching(c) || s.settling(c) {
+	if c.group.launching(c) || s.settling(c) || s.wanted(c) {
 		return false
 	}
-	if c.restored && (c.planned == nil || c.object.Annotations[GroupAnnotation] == "") {
-		return false // not restored yet: the launch timeout decides; or made by hand: wanted without pods
-	}
-	s.giveUp(c, "Withdrawn", "no pod needs it any more")
+	s.giveUp(c, reasonWithdrawn, "no pod needs it any more")
 	return true
+}
+
+// wanted says that pods wait for the claim, or may: it was found at start and is not restored yet (the launch timeout
+// decides), or was made by hand and is wanted without pods.
+func (s *State) wanted(c *claim) bool {
+	return len(c.reserved) > 0 || c.restored &&
+		(s.now.Before(c.settleUntil) || c.planned == nil || c.object.Annotations[GroupAnnotation] == "")
 }
 
 // settling says that a claim found at start may still get its pods back.
@@ -334,7 +341,7 @@ func (s *State) settling(c *claim) bool {
 func (s *State) giveUp(c *claim, reason, message string) {
 	if c.reason == "" {
 		c.reason, c.message = reason, message
-		if reason != "Withdrawn" && reason != "Empty" {
+		if reason != reasonWithdrawn && reason != "Empty" {
 			s.emit(Publish{Claim: c.name, Node: s.nodeName(c), Type: v1.EventTypeWarning, Reason: reason, Message: message})
 		}
 	}

@@ -81,9 +81,8 @@ func (g *group) reconcile(s *State) {
 		return
 	}
 	l := g.flying
-	if !l.finding && !slices.ContainsFunc(l.claims, func(c *claim) bool { return !c.ending() }) &&
-		!s.pending(Launch{Group: g.name}.Key()) {
-		s.find(g, nil) // nobody wants the machines: only learn which there are
+	if !l.finding && !s.pending(Launch{Group: g.name}.Key()) {
+		s.callOff(g)
 	}
 	if l.finding {
 		s.send(g, FindInstances{Group: g.name}, "", s.cfg.ActionTimeout)
@@ -99,6 +98,19 @@ func (g *group) reconcile(s *State) {
 	if s.send(g, a, want, s.cfg.LaunchActionTimeout) && before {
 		l.doubt = true
 	}
+}
+
+// callOff ends an attempt without an answer whose machines nobody wants: it is not replayed; what it may have launched
+// is looked for, longer than the cloud's lists lag, and ended with the claims.
+func (s *State) callOff(g *group) {
+	l := g.flying
+	if slices.ContainsFunc(l.claims, func(c *claim) bool { return !c.ending() && (s.wanted(c) || s.flights[Launch{Group: g.name}.Key()] == nil) }) {
+		return
+	}
+	for _, c := range l.claims {
+		s.giveUp(c, reasonWithdrawn, "no pod needs it any more")
+	}
+	s.find(g, nil)
 }
 
 // begin starts the lowest attempt that has claims without a machine, once all of the group are created and say so.
