@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	corehelpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
@@ -229,8 +231,15 @@ func podEvent(o any) (lifecycle.PodSeen, bool) {
 	}, true
 }
 
+// notReadyNoExecute is what the node lifecycle controller puts on nodes that are not ready; admission makes nearly all
+// pods tolerate it for some minutes.
+var notReadyNoExecute = v1.Taint{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoExecute}
+
 func ledgerPod(pod *v1.Pod) lifecycle.Pod {
-	return lifecycle.Pod{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name, Requests: scheduling.Requests(pod)}
+	return lifecycle.Pod{
+		UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name, Requests: scheduling.Requests(pod),
+		ToleratesNotReady: corehelpers.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations, &notReadyNoExecute, true),
+	}
 }
 
 // isDaemon is true for pods that come with the node: DaemonSet and mirror pods.

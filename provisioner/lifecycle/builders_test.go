@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"strconv"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -47,8 +48,12 @@ func testOptions() []cloudprovider.LaunchOption {
 	return []cloudprovider.LaunchOption{option(typeM4, "a", 0.1), option(typeM4, "b", 0.1), option(typeM8, "a", 0.2)}
 }
 
+// testPod makes a pod; one whose name begins with t tolerates nodes that are not ready.
 func testPod(name string) Pod {
-	return Pod{UID: types.UID(name), Namespace: "default", Name: name, Requests: resources(1, 1)}
+	return Pod{
+		UID: types.UID(name), Namespace: "default", Name: name, Requests: resources(1, 1),
+		ToleratesNotReady: strings.HasPrefix(name, "t"),
+	}
 }
 
 func testClaim(group, name string, ordinal, size int) *karpv1.NodeClaim {

@@ -51,6 +51,8 @@ type Pod struct {
 	Namespace, Name string
 	// Requests are effective and include pods: 1.
 	Requests v1.ResourceList
+	// ToleratesNotReady: the pod may be bound to a node that has node.kubernetes.io/not-ready:NoExecute still.
+	ToleratesNotReady bool
 }
 
 // ClaimSeen is a NodeClaim as the API server has it: the answer of a create, or an informer's add or update. On a

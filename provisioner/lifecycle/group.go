@@ -104,7 +104,9 @@ func (g *group) reconcile(s *State) {
 // is looked for, longer than the cloud's lists lag, and ended with the claims.
 func (s *State) callOff(g *group) {
 	l := g.flying
-	if slices.ContainsFunc(l.claims, func(c *claim) bool { return !c.ending() && (s.wanted(c) || s.flights[Launch{Group: g.name}.Key()] == nil) }) {
+	if slices.ContainsFunc(l.claims, func(c *claim) bool {
+		return !c.ending() && (s.wanted(c) || s.flights[Launch{Group: g.name}.Key()] == nil)
+	}) {
 		return
 	}
 	for _, c := range l.claims {

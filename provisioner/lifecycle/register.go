@@ -202,9 +202,9 @@ func (s *State) serve(c *claim, n *node) {
 	s.shareDomain(c, n)
 	s.watchHold(c, n)
 	if !c.initialized {
-		if why := notInitialized(n.object, c); why != "" {
+		if why := notInitialized(n.object, c, ephemeral); why != "" {
 			s.setCondition(c, karpv1.ConditionTypeInitialized, metav1.ConditionUnknown, why, "")
-			s.patience(c, c.registeredAt.Add(s.cfg.HoldTimeout), "the node "+n.name+" is not ready: "+why)
+			s.serveEarly(c, n, why)
 			return
 		}
 		c.initialized, c.initializedAt = true, s.now
@@ -218,9 +218,26 @@ func (s *State) serve(c *claim, n *node) {
 		return
 	}
 	s.handOver(c, n)
-	s.patience(c, c.handedAt.Add(s.cfg.PairTimeout), "the pod was not bound to "+n.name+" in time")
+	s.patience(c, c.handedAt.Add(s.cfg.PairTimeout), notBoundTo(n))
 	s.emptiness(c, n)
 }
+
+// serveEarly waits for a node that is not initialized, or hands it over before that: the node lifecycle controller takes
+// not-ready:NoExecute off up to five seconds after the node is Ready, and pods that tolerate it, as nearly all do, are
+// bound meanwhile by any scheduler.
+func (s *State) serveEarly(c *claim, n *node, why string) {
+	if !c.handed && len(c.reserved) > 0 && notInitialized(n.object, c, blocking) == "" &&
+		!slices.ContainsFunc(s.waiting(c), func(p *pod) bool { return !p.ToleratesNotReady }) {
+		s.handOver(c, n)
+	}
+	deadline, message := c.registeredAt.Add(s.cfg.HoldTimeout), "the node "+n.name+" is not ready: "+why
+	if c.handed {
+		deadline, message = c.handedAt.Add(s.cfg.PairTimeout), notBoundTo(n)
+	}
+	s.patience(c, deadline, message)
+}
+
+func notBoundTo(n *node) string { return "the pod was not bound to " + n.name + " in time" }
 
 // welcome notes the registration.
 func (s *State) welcome(c *claim, n *node) {
@@ -266,8 +283,8 @@ func realAllocatable(planned v1.ResourceList, n *v1.Node) v1.ResourceList {
 	return out
 }
 
-// notInitialized is the reason of the Initialized condition, "" if nothing is missing.
-func notInitialized(n *v1.Node, c *claim) string {
+// notInitialized is the reason of the Initialized condition, "" if nothing is missing; hinders says which taints count.
+func notInitialized(n *v1.Node, c *claim, hinders func(*v1.Taint) bool) string {
 	if !nodeReady(n) {
 		return "NodeNotReady"
 	}
@@ -277,7 +294,7 @@ func notInitialized(n *v1.Node, c *claim) string {
 		}
 	}
 	for i := range n.Spec.Taints {
-		if t := &n.Spec.Taints[i]; ephemeral(t) {
+		if t := &n.Spec.Taints[i]; hinders(t) {
 			return "KnownEphemeralTaintsExist"
 		}
 	}
@@ -298,6 +315,11 @@ func ephemeral(t *v1.Taint) bool {
 		return true
 	}
 	return strings.HasPrefix(t.Key, "node.kubernetes.io/") || strings.HasPrefix(t.Key, "readiness.k8s.io/")
+}
+
+// blocking are the ephemeral taints that keep pods off a node that is Ready.
+func blocking(t *v1.Taint) bool {
+	return ephemeral(t) && (t.Key != v1.TaintNodeNotReady || t.Effect != v1.TaintEffectNoExecute)
 }
 
 // patience un-plans pods that have waited for a node for too long.

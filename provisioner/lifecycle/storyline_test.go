@@ -249,6 +249,8 @@ func (st *story) nodeEvents(name string, w []string) []Event {
 		case word == "ready":
 			n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
 			n.Spec.Taints = without(n.Spec.Taints, v1.TaintNodeNotReady)
+		case word == "late": // the node lifecycle controller has not taken its taint off yet
+			n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: v1.TaintNodeNotReady, Effect: v1.TaintEffectNoExecute})
 		case word == "starting":
 			n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: "example.com/starting", Effect: v1.TaintEffectNoSchedule})
 		case word == "started":
