@@ -93,14 +93,7 @@ func (p *Provisioner) deleteClaim(ctx context.Context, a lifecycle.DeleteClaim) 
 }
 
 func (p *Provisioner) removeClaimFinalizer(ctx context.Context, a lifecycle.RemoveClaimFinalizer) error {
-	obj, err := p.Dynamic.Resource(nodeClaims).Get(ctx, a.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return p.removeFinalizer(ctx, nodeClaims, obj, karpv1.TerminationFinalizer)
+	return p.removeFinalizer(ctx, nodeClaims, a.Name, a.UID, karpv1.TerminationFinalizer)
 }
 
 // tag writes the claim's own tags on an instance that a group launch made.

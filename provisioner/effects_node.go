@@ -146,8 +146,12 @@ func (p *Provisioner) deleteNode(ctx context.Context, a lifecycle.DeleteNode) er
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := p.Client.CoreV1().Nodes().Delete(ctx, a.Node, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	opts := metav1.DeleteOptions{}
+	if a.UID != "" {
+		opts.Preconditions = &metav1.Preconditions{UID: &a.UID}
+	}
+	err := p.Client.CoreV1().Nodes().Delete(ctx, a.Node, opts)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // in conflict: another one of its name
 		return fmt.Errorf("deleting node: %w", err)
 	}
 	return nil
@@ -155,6 +159,9 @@ func (p *Provisioner) deleteNode(ctx context.Context, a lifecycle.DeleteNode) er
 
 func (p *Provisioner) removeNodeFinalizer(ctx context.Context, a lifecycle.RemoveNodeFinalizer) error {
 	err := p.editNode(ctx, a.Node, func(n *v1.Node) {
+		if a.UID != "" && n.UID != a.UID {
+			return // another one of its name
+		}
 		n.Finalizers = slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == karpv1.TerminationFinalizer })
 	})
 	if apierrors.IsNotFound(err) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
@@ -149,30 +150,48 @@ func (p *Provisioner) finishClass(ctx context.Context, class *awsv1.EC2NodeClass
 	if err := p.Cloud.Forget(ctx, class.Name); err != nil {
 		return fmt.Errorf("removing launch templates and instance profile: %w", err)
 	}
-	return p.removeFinalizer(ctx, nodeClasses, class, awsv1.TerminationFinalizer)
+	return p.removeFinalizer(ctx, nodeClasses, class.Name, class.UID, awsv1.TerminationFinalizer)
 }
 
 // patchClass writes status, hash annotations and our finalizer, each only if it differs. Never a PUT: a newer
 // Karpenter's fields stay as they are.
 func (p *Provisioner) patchClass(ctx context.Context, old, want *awsv1.EC2NodeClass) error {
-	meta := want.DeepCopy()
-	meta.Status = old.Status
-	if !slices.Contains(meta.Finalizers, awsv1.TerminationFinalizer) {
-		meta.Finalizers = append(meta.Finalizers, awsv1.TerminationFinalizer)
-	}
-	if meta.Annotations == nil {
-		meta.Annotations = map[string]string{}
-	}
+	annotations := map[string]string{}
 	if want.StatusConditions().Get(awsv1.ConditionTypeAMIsReady).IsTrue() { // Hash ends the process on a malformed alias
-		meta.Annotations[awsv1.AnnotationEC2NodeClassHash] = classHash(want)
-		meta.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] = awsv1.EC2NodeClassHashVersion
+		annotations[awsv1.AnnotationEC2NodeClassHash] = classHash(want)
+		annotations[awsv1.AnnotationEC2NodeClassHashVersion] = awsv1.EC2NodeClassHashVersion
 	}
-	if err := p.patch(ctx, nodeClasses, old, meta, ""); err != nil {
-		return err
+	if !slices.Contains(old.Finalizers, awsv1.TerminationFinalizer) || !has(old.Annotations, annotations) {
+		if err := p.editClass(ctx, old, annotations); err != nil {
+			return err
+		}
 	}
 	status := old.DeepCopy()
 	status.Status = want.Status
 	return p.patch(ctx, nodeClasses, old, status, "status")
+}
+
+// editClass adds annotations and our finalizer to the class that was resolved.
+func (p *Provisioner) editClass(ctx context.Context, class *awsv1.EC2NodeClass, annotations map[string]string) error {
+	return p.editObject(ctx, nodeClasses, class.Name, func(u *unstructured.Unstructured) {
+		if u.GetUID() != class.UID || u.GetDeletionTimestamp() != nil {
+			return // another one of its name; or it is going, and takes no finalizers
+		}
+		u.SetAnnotations(mapOf(u.GetAnnotations(), annotations))
+		if !slices.Contains(u.GetFinalizers(), awsv1.TerminationFinalizer) {
+			u.SetFinalizers(append(u.GetFinalizers(), awsv1.TerminationFinalizer))
+		}
+	})
+}
+
+// has says whether m has all of part.
+func has(m, part map[string]string) bool {
+	for k, v := range part {
+		if m[k] != v {
+			return false
+		}
+	}
+	return true
 }
 
 func classHash(c *awsv1.EC2NodeClass) string { return c.Hash(nil) }

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 )
 
 // callTimeout is the deadline of one API call.
@@ -62,25 +65,36 @@ func mergePatch(old, want any) ([]byte, error) {
 	return body, nil
 }
 
-// removeFinalizer takes one finalizer off the version that was read: they are a list, and another one may be put on
-// it meanwhile. An object that is gone is fine.
-func (p *Provisioner) removeFinalizer(ctx context.Context, gvr schema.GroupVersionResource, have metav1.Object, finalizer string) error {
-	if !slices.Contains(have.GetFinalizers(), finalizer) {
-		return nil
-	}
-	rest := slices.DeleteFunc(slices.Clone(have.GetFinalizers()), func(f string) bool { return f == finalizer })
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": rest, "resourceVersion": have.GetResourceVersion()}})
-	if err != nil {
-		return fmt.Errorf("encoding: %w", err)
-	}
-	if err := p.Leading(); err != nil {
-		return err
-	}
+// editObject reads a cluster-scoped object, lets edit change a copy, and patches the difference under the version that
+// was read, as often as it takes: lists (finalizers) must not be overwritten blindly. Fields that this version does not
+// know stay as they are.
+func (p *Provisioner) editObject(ctx context.Context, gvr schema.GroupVersionResource, name string, edit func(*unstructured.Unstructured)) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err = p.Dynamic.Resource(gvr).Patch(ctx, have.GetName(), types.MergePatchType, body, metav1.PatchOptions{})
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		have, err := p.Dynamic.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		want := have.DeepCopy()
+		edit(want)
+		if equality.Semantic.DeepEqual(have.Object, want.Object) {
+			return nil
+		}
+		have.SetResourceVersion("") // now the patch names the version that was read
+		return p.patch(ctx, gvr, have, want, "")
+	})
+}
+
+// removeFinalizer takes one finalizer off the object of that UID. One that is gone is fine.
+func (p *Provisioner) removeFinalizer(ctx context.Context, gvr schema.GroupVersionResource, name string, uid types.UID, finalizer string) error {
+	err := p.editObject(ctx, gvr, name, func(u *unstructured.Unstructured) {
+		if uid == "" || u.GetUID() == uid {
+			u.SetFinalizers(slices.DeleteFunc(u.GetFinalizers(), func(f string) bool { return f == finalizer }))
+		}
+	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("removing the finalizer of %s %s: %w", gvr.Resource, have.GetName(), err)
+		return fmt.Errorf("removing the finalizer of %s %s: %w", gvr.Resource, name, err)
 	}
 	return nil
 }

@@ -94,8 +94,11 @@ type DeleteClaim struct {
 	Reason, Message string
 }
 
-// DeleteNode deletes the Node object of a claim that is being deleted.
-type DeleteNode struct{ Node string }
+// DeleteNode deletes the Node object of a claim that is being deleted, if it is still the one of that UID.
+type DeleteNode struct {
+	Node string
+	UID  types.UID
+}
 
 // Drain evicts what is left on a node; answered by Drained.
 type Drain struct {
@@ -110,11 +113,17 @@ type Terminate struct{ ProviderID, Claim string }
 // AwaitTermination asks the cloud whether the instance is gone; answered by InstanceGone or Failed.
 type AwaitTermination struct{ ProviderID, Claim string }
 
-// RemoveNodeFinalizer and RemoveClaimFinalizer let the objects go.
-type RemoveNodeFinalizer struct{ Node string }
+// RemoveNodeFinalizer lets the Node of that UID go.
+type RemoveNodeFinalizer struct {
+	Node string
+	UID  types.UID
+}
 
-// RemoveClaimFinalizer lets a NodeClaim go.
-type RemoveClaimFinalizer struct{ Name string }
+// RemoveClaimFinalizer lets the NodeClaim of that UID go.
+type RemoveClaimFinalizer struct {
+	Name string
+	UID  types.UID
+}
 
 // Publish records an event on a NodeClaim (or its Node): type, reason and message as users see them.
 type Publish struct {

@@ -44,15 +44,15 @@ func (s *State) end(c *claim) {
 	}
 	if n != nil {
 		if n.object.DeletionTimestamp == nil {
-			s.send(c, DeleteNode{Node: n.name}, "", s.cfg.ActionTimeout)
+			s.send(c, DeleteNode{Node: n.name, UID: n.object.UID}, "", s.cfg.ActionTimeout)
 		}
 		if slices.Contains(n.object.Finalizers, karpv1.TerminationFinalizer) {
-			s.send(c, RemoveNodeFinalizer{Node: n.name}, "", s.cfg.ActionTimeout)
+			s.send(c, RemoveNodeFinalizer{Node: n.name, UID: n.object.UID}, "", s.cfg.ActionTimeout)
 		}
 		return
 	}
 	if !c.objectGone && slices.Contains(c.object.Finalizers, karpv1.TerminationFinalizer) {
-		s.send(c, RemoveClaimFinalizer{Name: c.name}, "", s.cfg.ActionTimeout)
+		s.send(c, RemoveClaimFinalizer{Name: c.name, UID: c.object.UID}, "", s.cfg.ActionTimeout)
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *State) drain(c *claim, n *node) {
 		s.send(c, TaintNode{Node: n.name, Taint: true}, "true", s.cfg.ActionTimeout)
 	}
 	if n.object.DeletionTimestamp == nil {
-		s.send(c, DeleteNode{Node: n.name}, "", s.cfg.ActionTimeout)
+		s.send(c, DeleteNode{Node: n.name, UID: n.object.UID}, "", s.cfg.ActionTimeout)
 		return
 	}
 	if !tainted {

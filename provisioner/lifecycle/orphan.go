@@ -42,10 +42,10 @@ func (n *node) reconcile(s *State) {
 		return
 	}
 	if n.object.DeletionTimestamp == nil {
-		s.send(n, DeleteNode{Node: n.name}, "", s.cfg.ActionTimeout)
+		s.send(n, DeleteNode{Node: n.name, UID: n.object.UID}, "", s.cfg.ActionTimeout)
 	}
 	if slices.Contains(n.object.Finalizers, karpv1.TerminationFinalizer) {
-		s.send(n, RemoveNodeFinalizer{Node: n.name}, "", s.cfg.ActionTimeout)
+		s.send(n, RemoveNodeFinalizer{Node: n.name, UID: n.object.UID}, "", s.cfg.ActionTimeout)
 	}
 }
 
