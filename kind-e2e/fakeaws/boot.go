@@ -46,7 +46,8 @@ func (s *Server) live(ctx context.Context, in *instance) {
 	s.mu.Lock()
 	if in.state == pending {
 		now := time.Now()
-		in.state, in.runningAt = running, &now
+		in.runningAt = &now
+		s.enter(in, running)
 	}
 	s.mu.Unlock()
 	join := in.launchedAt.Add(settings.BootDelay.Duration + settings.JoinDelay.Duration)

@@ -4,7 +4,6 @@ package fakeaws
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 )
 
@@ -68,10 +67,12 @@ type instanceItem struct {
 }
 
 type placementItem struct {
-	Zone    string `xml:"availabilityZone"`
-	ZoneID  string `xml:"availabilityZoneId"`
-	Tenancy string `xml:"tenancy"`
-	GroupID string `xml:"groupId,omitempty"`
+	Zone      string `xml:"availabilityZone"`
+	ZoneID    string `xml:"availabilityZoneId"`
+	Tenancy   string `xml:"tenancy"`
+	GroupID   string `xml:"groupId,omitempty"`
+	GroupName string `xml:"groupName,omitempty"`
+	Partition int    `xml:"partitionNumber,omitempty"`
 }
 
 type profileRef struct {
@@ -176,6 +177,9 @@ func (in *instance) lifecycle() string {
 	if in.capacityType == spot {
 		return spot
 	}
+	if in.reservation != nil {
+		return in.reservation.lifecycle()
+	}
 	return ""
 }
 
@@ -183,7 +187,7 @@ func (s *Server) instanceItem(in *instance) instanceItem {
 	data, dns := in.template.data, s.privateDNSName(in.addr)
 	item := instanceItem{
 		ID: in.id, ImageID: in.image.id, State: newStateItem(in.state), PrivateDNS: dns, Type: in.it.Name, LaunchTime: timestamp(in.launchedAt),
-		Placement: placementItem{Zone: in.subnet.zone, ZoneID: in.subnet.zoneID, Tenancy: orDefault(data["Placement.Tenancy"], "default"), GroupID: data["Placement.GroupId"]},
+		Placement: placementItem{Zone: in.subnet.zone, ZoneID: in.subnet.zoneID, Tenancy: orDefault(data["Placement.Tenancy"], "default")},
 		SubnetID:  in.subnet.id, VPCID: s.vpc, PrivateIP: in.addr.String(), Architecture: ec2Arch(in.it.Arch), Hypervisor: in.it.Hypervisor,
 		RootDevice: in.image.rootDevice, RootDeviceType: "ebs", Virtualization: "hvm", EBSOptimized: true, Monitoring: "disabled",
 		Lifecycle: in.lifecycle(), SpotRequestID: in.requestID, Groups: s.groupItems(templateGroups(data)), Tags: tagItems(in.tags),
@@ -197,6 +201,9 @@ func (s *Server) instanceItem(in *instance) instanceItem {
 	}
 	if in.reservation != nil {
 		item.ReservationID, item.Reservation.TargetID = in.reservation.ID, in.reservation.ID
+	}
+	if in.group != nil {
+		item.Placement.GroupID, item.Placement.GroupName, item.Placement.Partition = in.group.ID, in.group.Name, in.partition
 	}
 	item.Interfaces = s.interfaceItems(in, item.Groups, dns)
 	return item
@@ -248,50 +255,4 @@ func atoi(text string) int {
 		return 0
 	}
 	return n
-}
-
-type instanceStatusItem struct {
-	ID             string    `xml:"instanceId"`
-	Zone           string    `xml:"availabilityZone"`
-	ZoneID         string    `xml:"availabilityZoneId"`
-	State          stateItem `xml:"instanceState"`
-	InstanceStatus string    `xml:"instanceStatus>status"`
-	SystemStatus   string    `xml:"systemStatus>status"`
-	EBSStatus      string    `xml:"attachedEbsStatus>status"`
-}
-
-type describeInstanceStatusReply struct {
-	Statuses  []instanceStatusItem `xml:"instanceStatusSet>item"`
-	NextToken string               `xml:"nextToken,omitempty"`
-}
-
-// describeInstanceStatus knows healthy machines only: no status check fails and no event is planned.
-func describeInstanceStatus(s *Server, r *request) (any, error) {
-	ids, filters := r.form.list("InstanceId"), r.form.filters()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.instancesByID(ids, s.visible); err != nil {
-		return nil, err
-	}
-	if r.form.bool("DryRun") {
-		return nil, errDryRun()
-	}
-	var found []instanceStatusItem
-	for _, in := range s.launched {
-		attrs := s.attributesOf(in)
-		attrs["instance-status.status"], attrs["system-status.status"], attrs["event.code"] = []string{"ok"}, []string{"ok"}, nil
-		attrs["instance-status.reachability"], attrs["system-status.reachability"] = []string{"passed"}, []string{"passed"}
-		ok, err := matches(filters, in.tags, attrs)
-		if err != nil {
-			return nil, err
-		}
-		listed := len(ids) == 0 || slices.Contains(ids, in.id)
-		if ok && listed && s.visible(in) && (in.state == running || r.form.bool("IncludeAllInstances")) {
-			found = append(found, instanceStatusItem{
-				ID: in.id, Zone: in.subnet.zone, ZoneID: in.subnet.zoneID, State: newStateItem(in.state), InstanceStatus: "ok", SystemStatus: "ok", EBSStatus: "ok",
-			})
-		}
-	}
-	items, token, err := page(r.form, found, 5, 1000, 1000)
-	return describeInstanceStatusReply{Statuses: items, NextToken: token}, err
 }

@@ -25,7 +25,8 @@ type fleet struct {
 	id           string
 	token        string
 	target       int
-	capacityType string
+	targetType   string // of the request
+	capacityType string // spot or on-demand, which reserved capacity counts as
 	strategy     string
 	tags         map[string]string // of the instances
 	params       map[string]string // of the request
@@ -75,7 +76,11 @@ func (s *Server) validateFleet(request form) (*fleet, error) {
 		return nil, errorf("InvalidParameterValue", "Fleet type '%s' is not supported by this endpoint, only instant is", kind)
 	}
 	f := &fleet{token: request.get("ClientToken"), tags: request.tagsFor("instance"), params: request}
-	f.capacityType = request.get("TargetCapacitySpecification.DefaultTargetCapacityType")
+	f.targetType = request.get("TargetCapacitySpecification.DefaultTargetCapacityType")
+	f.capacityType = f.targetType
+	if reservedTypes[f.targetType] != "" {
+		f.capacityType = onDemand
+	}
 	switch f.capacityType {
 	case onDemand:
 		f.strategy = request.get("OnDemandOptions.AllocationStrategy")
@@ -148,7 +153,7 @@ func (s *Server) newPool(template *launchTemplate, override form) *pool {
 		p.priority = n
 	}
 	var known bool
-	if p.it, known = catalogue.Get(override["InstanceType"]); !known {
+	if p.it, known = catalogue.Get(override["InstanceType"]); !known || slices.Contains(s.settings.HiddenTypes, p.it.Name) {
 		p.err = errorf("InvalidParameterValue", "The instance type '%s' is not valid", override["InstanceType"])
 		return p
 	}
@@ -176,7 +181,7 @@ func (s *Server) resolvePlace(p *pool) *apiError {
 		return errorf("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
 	case zone != "" && zone != p.subnet.zone:
 		return errorf("InvalidParameterValue", "The subnet '%s' is not in availability zone %s", id, zone)
-	case slices.Contains(s.settings.UnofferedZones[p.it.Name], p.subnet.zone):
+	case !s.settings.offers(p.it.Name, p.subnet.zone):
 		return errorf("Unsupported", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", p.it.Name, p.subnet.zone)
 	}
 	return nil
@@ -188,8 +193,14 @@ func (s *Server) resolveTemplate(p *pool) *apiError {
 	if imageID == "" {
 		imageID = data["ImageId"]
 	}
-	if p.image = s.imageByID(imageID); p.image == nil {
+	found := s.imageByID(imageID)
+	if found == nil {
 		return errorf("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", imageID)
+	}
+	booted := *found // the image may change later, what was booted does not
+	p.image = &booted
+	if state := orDefault(p.image.state, "available"); state != "available" {
+		return errorf("InvalidAMIID.Unavailable", "The image ID '[%s]' is not available", imageID)
 	}
 	if want := ec2Arch(p.it.Arch); p.image.arch != want {
 		return errorf("InvalidParameterValue", "The architecture '%s' of the specified instance type does not match the architecture '%s' of the specified AMI.", want, p.image.arch)

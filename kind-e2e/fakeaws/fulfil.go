@@ -97,32 +97,47 @@ func (s *Server) drawFrom(f *fleet, p *pool, n int, accessKey string) (ids []str
 		return nil, p.err
 	}
 	fault := s.fireLocked(f.poolSubject(p, accessKey))
-	if fault.err != nil && fault.poolLimit == 0 {
-		return nil, fault.err
-	}
-	reservation, failure := s.reservationFor(p)
-	if failure != nil {
-		return nil, failure
-	}
 	for i := range n {
-		if fault.err != nil && i == fault.poolLimit {
+		if fault.err != nil && i >= fault.poolLimit {
 			return ids, fault.err
 		}
-		if failure := s.limitReached(f, p, reservation); failure != nil {
+		in, failure := s.drawOne(f, p)
+		if failure != nil {
 			return ids, failure
 		}
-		addr, ok := p.subnet.take()
-		if !ok {
-			return ids, errorf("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", p.subnet.id)
-		}
-		ids = append(ids, s.launch(f, p, addr, reservation).id)
+		ids = append(ids, in.id)
 	}
 	return ids, nil
 }
 
+// drawOne launches one instance in a pool, or says why it cannot.
+func (s *Server) drawOne(f *fleet, p *pool) (*instance, *apiError) {
+	reservation, failure := s.reservationFor(p)
+	if failure != nil {
+		return nil, failure
+	}
+	if reservation == nil && reservedTypes[f.targetType] != "" {
+		return nil, errorf("UnfulfillableCapacity", "The launch template names no capacity reservation for %s capacity", f.targetType)
+	}
+	group, partition, failure := s.place(p)
+	if failure != nil {
+		return nil, failure
+	}
+	addresses := s.addressesOf(p.template)
+	if s.free(p.subnet) < addresses {
+		return nil, errorf("InsufficientFreeAddressesInSubnet", "There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", p.subnet.id)
+	}
+	if failure := s.limitReached(f, p, reservation); failure != nil {
+		return nil, failure
+	}
+	in := s.launch(f, p, s.takeAddresses(p.subnet, addresses), reservation)
+	in.group, in.partition = group, partition
+	return in, nil
+}
+
 // limitReached says why not even one more instance fits, and counts it if it does.
 func (s *Server) limitReached(f *fleet, p *pool, reservation *CapacityReservation) *apiError {
-	if quota, ok := s.settings.VCPUQuota[f.capacityType]; ok && s.runningVCPUs(f.capacityType)+p.it.VCPU > quota {
+	if quota, reached := s.quotaReached(f.capacityType, p.it); reached {
 		if f.capacityType == spot {
 			return errorf("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded")
 		}
@@ -143,16 +158,6 @@ func (s *Server) limitReached(f *fleet, p *pool, reservation *CapacityReservatio
 		s.settings.PoolCapacity[key] = left - 1
 	}
 	return nil
-}
-
-func (s *Server) runningVCPUs(capacityType string) int {
-	total := 0
-	for _, in := range s.instances {
-		if in.capacityType == capacityType && in.state != terminated {
-			total += in.it.VCPU
-		}
-	}
-	return total
 }
 
 func (s *Server) uuid() string {

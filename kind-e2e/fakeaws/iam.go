@@ -47,6 +47,15 @@ func (s *Server) roleExists(name string) bool {
 	return s.opts.Roles == nil || slices.Contains(s.opts.Roles, name)
 }
 
+// role is the role that a request names.
+func (s *Server) role(r *request) (string, error) {
+	name := r.form.get("RoleName")
+	if !s.roleExists(name) {
+		return "", errorf("NoSuchEntity", "The role with name %s cannot be found.", name)
+	}
+	return name, nil
+}
+
 func (s *Server) roleItem(name string) roleItem {
 	return roleItem{
 		Path: "/", Name: name, ID: "AROA" + strings.ToUpper(name), ARN: "arn:aws:iam::" + s.opts.AccountID + ":role/" + name,
@@ -139,7 +148,12 @@ func tagInstanceProfile(s *Server, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	maps.Copy(profile.tags, iamTags(r.form))
+	merged := maps.Clone(profile.tags)
+	maps.Copy(merged, iamTags(r.form))
+	if len(merged) > maxTags {
+		return nil, errorf("LimitExceeded", "The number of tags has reached the maximum limit of %d.", maxTags)
+	}
+	profile.tags = merged
 	return nil, nil
 }
 
@@ -150,9 +164,9 @@ func addRoleToInstanceProfile(s *Server, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	role := r.form.get("RoleName")
-	if !s.roleExists(role) {
-		return nil, errorf("NoSuchEntity", "The role with name %s cannot be found.", role)
+	role, err := s.role(r)
+	if err != nil {
+		return nil, err
 	}
 	if len(profile.roles) > 0 {
 		return nil, errorf("LimitExceeded", "Cannot exceed quota for InstanceSessionsPerInstanceProfile: 1")
@@ -201,9 +215,9 @@ type roleReply struct {
 }
 
 func getRole(s *Server, r *request) (any, error) {
-	name := r.form.get("RoleName")
-	if !s.roleExists(name) {
-		return nil, errorf("NoSuchEntity", "The role with name %s cannot be found.", name)
+	name, err := s.role(r)
+	if err != nil {
+		return nil, err
 	}
 	return roleReply{Role: s.roleItem(name)}, nil
 }

@@ -18,7 +18,11 @@ type image struct {
 	kubernetes string // minor version
 	osImage    string
 	rootDevice string
+	owner      string
+	state      string // available if empty; pending, failed, disabled, deregistered
 	created    time.Time
+	deprecated time.Time
+	tags       map[string]string
 }
 
 type parameter struct {
@@ -31,6 +35,7 @@ var (
 	al2023Versions       = []string{"v20260304", "v20260318", "v20260415"} // the last is recommended
 	bottlerocketVersions = []string{"1.50.0", "1.51.0"}                    // the last is latest
 	variantsByArch       = map[string][]string{"x86_64": {"standard", "nvidia", "neuron"}, "arm64": {"standard", "nvidia"}}
+	bottlerocketVariants = []string{"", "-nvidia", "-fips", "-nvidia-fips"}
 	imageLife            = 2 * 365 * 24 * time.Hour
 )
 
@@ -43,8 +48,9 @@ func (s *Server) buildImages() {
 			for _, variant := range variants {
 				s.addAL2023(kubernetes, arch, variant)
 			}
-			s.addBottlerocket(kubernetes, arch, "")
-			s.addBottlerocket(kubernetes, arch, "-nvidia")
+			for _, variant := range bottlerocketVariants {
+				s.addBottlerocket(kubernetes, arch, variant)
+			}
 		}
 	}
 	slices.SortFunc(s.images, func(a, b image) int { return strings.Compare(a.id, b.id) })
@@ -83,6 +89,7 @@ func (s *Server) addBottlerocket(kubernetes, arch, variant string) {
 func (s *Server) addImage(ami image) string {
 	sum := sha256.Sum256([]byte(ami.name))
 	ami.id = "ami-" + hex.EncodeToString(sum[:])[:17]
+	ami.owner, ami.deprecated = imageOwner, ami.created.Add(imageLife)
 	s.images = append(s.images, ami)
 	return ami.id
 }
@@ -92,8 +99,8 @@ func (s *Server) addParameter(name, value string, version int) {
 }
 
 func (s *Server) imageByID(id string) *image {
-	for i := range s.images { // fixed after New
-		if s.images[i].id == id {
+	for i := range s.images {
+		if s.images[i].id == id && s.images[i].state != deregistered {
 			return &s.images[i]
 		}
 	}
@@ -101,85 +108,3 @@ func (s *Server) imageByID(id string) *image {
 }
 
 func (i image) bottlerocket() bool { return strings.HasPrefix(i.name, "bottlerocket") }
-
-type imageItem struct {
-	ID              string      `xml:"imageId"`
-	Name            string      `xml:"name"`
-	Architecture    string      `xml:"architecture"`
-	CreationDate    string      `xml:"creationDate"`
-	DeprecationTime string      `xml:"deprecationTime"`
-	State           string      `xml:"imageState"`
-	OwnerID         string      `xml:"imageOwnerId"`
-	OwnerAlias      string      `xml:"imageOwnerAlias"`
-	Public          bool        `xml:"isPublic"`
-	Type            string      `xml:"imageType"`
-	Virtualization  string      `xml:"virtualizationType"`
-	RootDeviceName  string      `xml:"rootDeviceName"`
-	RootDeviceType  string      `xml:"rootDeviceType"`
-	ENA             bool        `xml:"enaSupport"`
-	Mappings        []imageDisk `xml:"blockDeviceMapping>item"`
-}
-
-type imageDisk struct {
-	DeviceName string `xml:"deviceName"`
-	SnapshotID string `xml:"ebs>snapshotId"`
-	Size       int    `xml:"ebs>volumeSize"`
-	Type       string `xml:"ebs>volumeType"`
-	Delete     bool   `xml:"ebs>deleteOnTermination"`
-}
-
-type describeImagesReply struct {
-	Images    []imageItem `xml:"imagesSet>item"`
-	NextToken string      `xml:"nextToken,omitempty"`
-}
-
-func describeImages(s *Server, r *request) (any, error) {
-	ids, owners, filters := r.form.list("ImageId"), r.form.list("Owner"), r.form.filters()
-	for _, id := range ids {
-		if s.imageByID(id) == nil {
-			return nil, errorf("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
-		}
-	}
-	if r.form.bool("DryRun") {
-		return nil, errDryRun()
-	}
-	var found []imageItem
-	for _, ami := range s.images {
-		deprecated := !ami.created.Add(imageLife).After(time.Now())
-		ok, err := matches(filters, nil, attributes{
-			"image-id": {ami.id}, "name": {ami.name}, "state": {"available"}, "architecture": {ami.arch}, "owner-id": {imageOwner}, "owner-alias": {"amazon"},
-		})
-		if err != nil {
-			return nil, err
-		}
-		owned := len(owners) == 0 || slices.Contains(owners, "amazon") || slices.Contains(owners, imageOwner)
-		listed := len(ids) == 0 || slices.Contains(ids, ami.id)
-		if ok && owned && listed && (!deprecated || r.form.bool("IncludeDeprecated") || len(ids) > 0) {
-			found = append(found, ami.item())
-		}
-	}
-	items, token, err := page(r.form, found, 1, 1000, 1000)
-	return describeImagesReply{Images: items, NextToken: token}, err
-}
-
-func (i image) item() imageItem {
-	return imageItem{
-		ID: i.id, Name: i.name, Architecture: i.arch, CreationDate: timestamp(i.created), DeprecationTime: timestamp(i.created.Add(imageLife)),
-		State: "available", OwnerID: imageOwner, OwnerAlias: "amazon", Public: true, Type: "machine", Virtualization: "hvm",
-		RootDeviceName: i.rootDevice, RootDeviceType: "ebs", ENA: true,
-		Mappings: []imageDisk{{DeviceName: i.rootDevice, SnapshotID: "snap-" + strings.TrimPrefix(i.id, "ami-"), Size: 20, Type: "gp3", Delete: true}},
-	}
-}
-
-// getParameter is SSM GetParameter.
-func getParameter(s *Server, r *request) (any, error) {
-	name := r.params["Name"]
-	found, ok := s.parameters[name]
-	if !ok {
-		return nil, errorf("ParameterNotFound", "Parameter %s not found.", name)
-	}
-	return map[string]any{"Parameter": map[string]any{
-		"Name": found.name, "Type": "String", "Value": found.value, "Version": found.version, "DataType": "text",
-		"ARN": "arn:aws:ssm:" + s.opts.Region + "::parameter" + found.name,
-	}}, nil
-}

@@ -52,6 +52,7 @@ type instance struct {
 	it           catalogue.Type
 	subnet       *subnet
 	addr         netip.Addr
+	furtherAddrs []netip.Addr // of prefixes, further interfaces and pods
 	capacityType string
 	state        instanceState
 	price        float64
@@ -66,6 +67,9 @@ type instance struct {
 	requestID    string // of the spot request
 	reservation  *CapacityReservation
 	interfaceID  string
+	group        *PlacementGroup
+	partition    int
+	health       Health
 
 	config   userdata.Config
 	bootErr  error
@@ -76,9 +80,9 @@ type instance struct {
 }
 
 // launch starts one instance; the caller holds the lock and has taken the address.
-func (s *Server) launch(f *fleet, p *pool, addr netip.Addr, reservation *CapacityReservation) *instance {
+func (s *Server) launch(f *fleet, p *pool, addrs []netip.Addr, reservation *CapacityReservation) *instance {
 	in := &instance{
-		id: s.hexID("i-"), it: p.it, subnet: p.subnet, addr: addr, capacityType: f.capacityType, state: pending, price: p.it.OnDemandUSD,
+		id: s.hexID("i-"), it: p.it, subnet: p.subnet, addr: addrs[0], furtherAddrs: addrs[1:], capacityType: f.capacityType, state: pending, price: p.it.OnDemandUSD,
 		launchedAt: time.Now(), fleet: f, template: p.template, image: p.image, reservation: reservation, interfaceID: s.hexID("eni-"),
 		tags: map[string]string{"aws:ec2:fleet-id": f.id, "aws:ec2launchtemplate:id": p.template.ID, "aws:ec2launchtemplate:version": "1"},
 	}
@@ -90,6 +94,7 @@ func (s *Server) launch(f *fleet, p *pool, addr netip.Addr, reservation *Capacit
 	s.install(in, p.rootDiskGiB())
 	s.instances[in.id] = in
 	s.launched = append(s.launched, in)
+	s.enter(in, pending)
 	ctx, stop := context.WithCancel(s.ctx)
 	in.stop = stop
 	s.spawnLocked(func() { s.live(ctx, in) })
@@ -127,7 +132,8 @@ func (s *Server) terminate(in *instance, reason stateReason) {
 	if in.state == shuttingDown || in.state == terminated {
 		return
 	}
-	in.state, in.reason = shuttingDown, &reason
+	in.reason = &reason
+	s.enter(in, shuttingDown)
 	in.stop()
 	s.spawnLocked(func() { s.die(in) })
 }
@@ -139,8 +145,9 @@ func (s *Server) die(in *instance) {
 	}
 	s.mu.Lock()
 	now := time.Now()
-	in.state, in.terminatedAt = terminated, &now
-	delete(in.subnet.used, in.addr)
+	in.terminatedAt = &now
+	s.enter(in, terminated)
+	s.releaseAddresses(in)
 	if in.reservation != nil {
 		in.reservation.Available++
 	}

@@ -114,8 +114,9 @@ type describeInstanceTypesReply struct {
 
 func describeInstanceTypes(s *Server, r *request) (any, error) {
 	names, filters := r.form.list("InstanceType"), r.form.filters()
+	settings := s.Settings()
 	for _, name := range names {
-		if _, ok := catalogue.Get(name); !ok {
+		if _, ok := catalogue.Get(name); !ok || slices.Contains(settings.HiddenTypes, name) {
 			return nil, errorf("InvalidInstanceType", "The following supplied instance types do not exist: [%s]", name)
 		}
 	}
@@ -131,7 +132,7 @@ func describeInstanceTypes(s *Server, r *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ok && (len(names) == 0 || slices.Contains(names, it.Name)) {
+		if ok && (len(names) == 0 || slices.Contains(names, it.Name)) && !slices.Contains(settings.HiddenTypes, it.Name) {
 			found = append(found, newInstanceTypeItem(it))
 		}
 	}
@@ -236,7 +237,7 @@ func describeInstanceTypeOfferings(s *Server, r *request) (any, error) {
 	var found []offeringItem
 	for _, it := range catalogue.Types() {
 		for _, zone := range s.Zones() {
-			if slices.Contains(settings.UnofferedZones[it.Name], zone) {
+			if !settings.offers(it.Name, zone) {
 				continue
 			}
 			ok, err := matches(filters, nil, attributes{"instance-type": {it.Name}, "location": {name(zone)}})

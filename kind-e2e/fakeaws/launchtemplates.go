@@ -159,7 +159,7 @@ type describeLaunchTemplatesReply struct {
 func describeLaunchTemplates(s *Server, r *request) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ids, names, filters := r.form.list("LaunchTemplateId"), r.form.list("LaunchTemplateName"), r.form.filters()
+	ids, names := r.form.list("LaunchTemplateId"), r.form.list("LaunchTemplateName")
 	for _, id := range ids {
 		if _, err := s.visibleTemplate(id, ""); err != nil {
 			return nil, err
@@ -173,19 +173,19 @@ func describeLaunchTemplates(s *Server, r *request) (any, error) {
 	if r.form.bool("DryRun") {
 		return nil, errDryRun()
 	}
-	var found []launchTemplateItem
-	for _, template := range s.sortedTemplates() {
-		ok, err := matches(filters, template.Tags, attributes{"launch-template-name": {template.Name}, "create-time": {timestamp(template.CreatedAt)}})
-		if err != nil {
-			return nil, err
-		}
-		_, hidden := s.visibleTemplate(template.ID, "")
-		asked := len(ids)+len(names) == 0 || slices.Contains(ids, template.ID) || slices.Contains(names, template.Name)
-		if ok && hidden == nil && asked {
-			found = append(found, s.templateItem(template))
-		}
+	visible := slices.DeleteFunc(s.sortedTemplates(), func(template *launchTemplate) bool {
+		_, err := s.visibleTemplate(template.ID, "")
+		return err != nil
+	})
+	chosen, err := choose(r.form, slices.Concat(ids, names), visible, func(template *launchTemplate) facts {
+		return facts{names: []string{template.ID, template.Name}, tags: template.Tags, attrs: attributes{
+			"launch-template-name": {template.Name}, "create-time": {timestamp(template.CreatedAt)},
+		}}
+	})
+	if err != nil {
+		return nil, err
 	}
-	items, token, err := page(r.form, found, 1, 200, 200)
+	items, token, err := page(r.form, converted(chosen, s.templateItem), 1, 200, 200)
 	return describeLaunchTemplatesReply{Templates: items, NextToken: token}, err
 }
 

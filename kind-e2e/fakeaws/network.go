@@ -24,6 +24,7 @@ type subnet struct {
 	tags             map[string]string
 	used             map[netip.Addr]bool
 	next             netip.Addr // where the search for a free address starts
+	history          []freeAt   // oldest first
 }
 
 type securityGroup struct {
@@ -126,6 +127,20 @@ func (s *Server) Zones() []string {
 	return zones
 }
 
+// Subnet is a subnet of the account.
+type Subnet struct {
+	ID   string `json:"id"`
+	Zone string `json:"zone"`
+	Free int    `json:"free"` // addresses
+}
+
+// Subnets returns all subnets, in the order of the options.
+func (s *Server) Subnets() []Subnet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return converted(s.subnets, func(sn *subnet) Subnet { return Subnet{ID: sn.id, Zone: sn.zone, Free: s.free(sn)} })
+}
+
 type subnetItem struct {
 	SubnetID         string    `xml:"subnetId"`
 	SubnetARN        string    `xml:"subnetArn"`
@@ -147,7 +162,7 @@ type describeSubnetsReply struct {
 }
 
 func describeSubnets(s *Server, r *request) (any, error) {
-	ids, filters := r.form.list("SubnetId"), r.form.filters()
+	ids := r.form.list("SubnetId")
 	for _, id := range ids {
 		if s.subnetByID(id) == nil {
 			return nil, errorf("InvalidSubnetID.NotFound", "The subnet ID '%s' does not exist", id)
@@ -158,26 +173,23 @@ func describeSubnets(s *Server, r *request) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []subnetItem
-	for _, sn := range s.subnets {
-		ok, err := matches(filters, sn.tags, attributes{
+	chosen, err := choose(r.form, ids, s.subnets, func(sn *subnet) facts {
+		return facts{names: []string{sn.id}, tags: sn.tags, attrs: attributes{
 			"subnet-id": {sn.id}, "vpc-id": {s.vpc}, "state": {"available"}, "availability-zone": {sn.zone}, "availability-zone-id": {sn.zoneID},
-		})
-		if err != nil {
-			return nil, err
-		}
-		if ok && (len(ids) == 0 || slices.Contains(ids, sn.id)) {
-			found = append(found, s.subnetItem(sn))
-		}
+			"cidr-block": {sn.prefix.String()}, "owner-id": {s.opts.AccountID}, "default-for-az": {"false"},
+		}}
+	})
+	if err != nil {
+		return nil, err
 	}
-	items, token, err := page(r.form, found, 5, 1000, 1000)
+	items, token, err := page(r.form, converted(chosen, s.subnetItem), 5, 1000, 1000)
 	return describeSubnetsReply{Subnets: items, NextToken: token}, err
 }
 
 func (s *Server) subnetItem(sn *subnet) subnetItem {
 	return subnetItem{
 		SubnetID: sn.id, SubnetARN: "arn:aws:ec2:" + s.opts.Region + ":" + s.opts.AccountID + ":subnet/" + sn.id, State: "available",
-		VPCID: s.vpc, CIDRBlock: sn.prefix.String(), Free: sn.free(), AvailabilityZone: sn.zone, ZoneID: sn.zoneID,
+		VPCID: s.vpc, CIDRBlock: sn.prefix.String(), Free: s.describedFree(sn), AvailabilityZone: sn.zone, ZoneID: sn.zoneID,
 		OwnerID: s.opts.AccountID, Tags: tagItems(sn.tags),
 	}
 }
@@ -197,29 +209,29 @@ type describeSecurityGroupsReply struct {
 }
 
 func describeSecurityGroups(s *Server, r *request) (any, error) {
-	ids, filters := r.form.list("GroupId"), r.form.filters()
-	for _, id := range ids {
-		if s.groupByID(id) == nil {
-			return nil, errorf("InvalidGroup.NotFound", "The security group '%s' does not exist", id)
+	listed := slices.Concat(r.form.list("GroupId"), r.form.list("GroupName"))
+	for _, wanted := range listed {
+		if !slices.ContainsFunc(s.groups, func(g securityGroup) bool { return g.id == wanted || g.name == wanted }) {
+			return nil, errorf("InvalidGroup.NotFound", "The security group '%s' does not exist", wanted)
 		}
 	}
 	if r.form.bool("DryRun") {
 		return nil, errDryRun()
 	}
-	var found []securityGroupItem
-	for _, group := range s.groups {
-		ok, err := matches(filters, group.tags, attributes{"group-id": {group.id}, "group-name": {group.name}, "vpc-id": {s.vpc}})
-		if err != nil {
-			return nil, err
-		}
-		if ok && (len(ids) == 0 || slices.Contains(ids, group.id)) {
-			found = append(found, securityGroupItem{
-				ID: group.id, Name: group.name, Description: group.description, VPCID: s.vpc, OwnerID: s.opts.AccountID, Tags: tagItems(group.tags),
-			})
-		}
+	chosen, err := choose(r.form, listed, s.groups, func(g securityGroup) facts {
+		return facts{names: []string{g.id, g.name}, tags: g.tags, attrs: attributes{
+			"group-id": {g.id}, "group-name": {g.name}, "vpc-id": {s.vpc}, "description": {g.description}, "owner-id": {s.opts.AccountID},
+		}}
+	})
+	if err != nil {
+		return nil, err
 	}
-	items, token, err := page(r.form, found, 5, 1000, 1000)
+	items, token, err := page(r.form, converted(chosen, s.securityGroupItem), 5, 1000, 1000)
 	return describeSecurityGroupsReply{Groups: items, NextToken: token}, err
+}
+
+func (s *Server) securityGroupItem(g securityGroup) securityGroupItem {
+	return securityGroupItem{ID: g.id, Name: g.name, Description: g.description, VPCID: s.vpc, OwnerID: s.opts.AccountID, Tags: tagItems(g.tags)}
 }
 
 func (s *Server) groupByID(id string) *securityGroup {

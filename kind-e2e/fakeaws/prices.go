@@ -66,8 +66,7 @@ func describeSpotPriceHistory(s *Server, r *request) (any, error) {
 				return nil, err
 			}
 			asked := r.form.get("AvailabilityZone")
-			offered := !slices.Contains(settings.UnofferedZones[it.Name], zone)
-			if ok && offered && (asked == "" || asked == zone) && (len(products) == 0 || slices.Contains(products, linux)) {
+			if ok && settings.offers(it.Name, zone) && (asked == "" || asked == zone) && (len(products) == 0 || slices.Contains(products, linux)) {
 				found = append(found, item)
 			}
 		}
@@ -96,10 +95,11 @@ func getProducts(s *Server, r *request) (any, error) {
 	if input.ServiceCode != "AmazonEC2" {
 		return nil, errorf("InvalidParameterException", "Service code %s is not served by this endpoint", input.ServiceCode)
 	}
+	settings := s.Settings()
 	var products []string
 	for _, it := range catalogue.Types() {
 		product := s.product(it)
-		if product.matches(input.Filters) {
+		if product.matches(input.Filters) && !slices.Contains(settings.UnpricedTypes, it.Name) && !slices.Contains(settings.HiddenTypes, it.Name) {
 			products = append(products, product.json(r.effect.corrupt))
 		}
 	}

@@ -188,8 +188,8 @@ func TestReservationsGroupsAndStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client := start(t, Options{})
 		ctx := t.Context()
-		reservation := s.AddCapacityReservation(CapacityReservation{InstanceType: "m5.large", Zone: "us-east-1a", Total: 1, Available: 1, Tags: map[string]string{"team": "a"}})
-		group := s.AddPlacementGroup(PlacementGroup{Name: "parts", Strategy: "partition", Partitions: 3})
+		reservation := s.SetCapacityReservation(CapacityReservation{InstanceType: "m5.large", Zone: "us-east-1a", Total: 1, Available: 1, Tags: map[string]string{"team": "a"}})
+		group := s.SetPlacementGroup(PlacementGroup{Name: "parts", Strategy: "partition", Partitions: 3})
 		input := &ec2.CreateLaunchTemplateInput{LaunchTemplateName: aws.String("reserved"), LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
 			ImageId: aws.String(s.imageNamed(t, amd64Image)),
 			CapacityReservationSpecification: &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{

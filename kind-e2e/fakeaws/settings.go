@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,8 +37,17 @@ type Settings struct {
 
 	AllocatableDeviation map[string]string   `json:"allocatableDeviation"` // resource name to share, "-0.02" is 2 % less
 	PoolCapacity         map[string]int      `json:"poolCapacity"`         // "m5.large/us-east-1a/spot" to the instances it can still start
-	VCPUQuota            map[string]int      `json:"vcpuQuota"`            // "on-demand" or "spot" to vCPUs; absent is unlimited
+	VCPUQuota            map[string]int      `json:"vcpuQuota"`            // "on-demand", or "spot/g" for a class of types, to vCPUs; absent is unlimited
 	UnofferedZones       map[string][]string `json:"unofferedZones"`       // instance type to zones that do not offer it
+	HiddenTypes          []string            `json:"hiddenTypes"`          // instance types that EC2 does not have (yet)
+	UnpricedTypes        []string            `json:"unpricedTypes"`        // instance types that the price list lacks
+	FreeAddresses        map[string]int      `json:"freeAddresses"`        // subnet id to the addresses it can still give, if fewer than its size tells
+	AddressLag           metav1.Duration     `json:"addressLag"`           // DescribeSubnets tells the free addresses of so long ago
+	AddressesPerMachine  int                 `json:"addressesPerMachine"`  // addresses that the CNI takes for pods at launch
+	ZonalShifts          []string            `json:"zonalShifts"`          // ids of zones that traffic is shifted away from
+	EventQueue           string              `json:"eventQueue"`           // queue that gets EC2's events; it is made when it is named
+	DuplicateMessages    bool                `json:"duplicateMessages"`    // every message is put into its queue twice
+	ReorderMessages      bool                `json:"reorderMessages"`      // messages come last in, first out
 	Throttle             bool                `json:"throttle"`             // hold calls to their token buckets
 	Rates                map[string]Rate     `json:"rates"`                // buckets by action, instead of EC2's documented ones
 }
@@ -76,7 +86,8 @@ func (s Settings) clone() Settings {
 	s.PoolCapacity = maps.Clone(s.PoolCapacity)
 	s.VCPUQuota = maps.Clone(s.VCPUQuota)
 	s.UnofferedZones = maps.Clone(s.UnofferedZones)
-	s.Rates = maps.Clone(s.Rates)
+	s.Rates, s.FreeAddresses = maps.Clone(s.Rates), maps.Clone(s.FreeAddresses)
+	s.HiddenTypes, s.UnpricedTypes, s.ZonalShifts = slices.Clone(s.HiddenTypes), slices.Clone(s.UnpricedTypes), slices.Clone(s.ZonalShifts)
 	return s
 }
 
@@ -106,4 +117,9 @@ func (s Settings) runningAfter() time.Duration {
 		return s.PendingDelay.Duration
 	}
 	return s.BootDelay.Duration
+}
+
+// offers says whether a zone has the instance type.
+func (s *Settings) offers(name, zone string) bool {
+	return !slices.Contains(s.UnofferedZones[name], zone) && !slices.Contains(s.HiddenTypes, name)
 }

@@ -20,6 +20,7 @@ const (
 
 type queue struct {
 	messages []*message
+	deleted  int
 }
 
 type message struct {
@@ -32,6 +33,39 @@ func (s *Server) CreateQueue(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queues[name] = &queue{}
+}
+
+// DeleteQueue removes a queue with all that is in it.
+func (s *Server) DeleteQueue(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.queues, name)
+}
+
+// QueueCounts says where the messages of a queue are.
+type QueueCounts struct {
+	Visible  int `json:"visible"`
+	InFlight int `json:"inFlight"` // received, and neither deleted nor visible again
+	Deleted  int `json:"deleted"`
+}
+
+// Queues counts the messages of every queue.
+func (s *Server) Queues() map[string]QueueCounts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts, now := map[string]QueueCounts{}, time.Now()
+	for name, q := range s.queues {
+		count := QueueCounts{Deleted: q.deleted}
+		for _, m := range q.messages {
+			if m.visibleAt.After(now) {
+				count.InFlight++
+			} else {
+				count.Visible++
+			}
+		}
+		counts[name] = count
+	}
+	return counts
 }
 
 // SendMessage puts a message into a queue; it reports false if there is no such queue.
@@ -48,7 +82,16 @@ func (s *Server) SendMessage(name, body string) bool {
 
 func (s *Server) enqueue(q *queue, body string) *message {
 	m := &message{id: s.uuid(), body: body, sentAt: time.Now(), visibleAt: time.Now()}
-	q.messages = append(q.messages, m)
+	copies := []*message{m}
+	if s.settings.DuplicateMessages { // at least once
+		again := *m
+		copies = append(copies, &again)
+	}
+	if s.settings.ReorderMessages {
+		q.messages = slices.Concat(copies, q.messages)
+	} else {
+		q.messages = append(q.messages, copies...)
+	}
 	return m
 }
 
@@ -131,7 +174,9 @@ func deleteMessage(s *Server, r *request) (any, error) {
 		return nil, err
 	}
 	receipt := r.params["ReceiptHandle"]
+	before := len(q.messages)
 	q.messages = slices.DeleteFunc(q.messages, func(m *message) bool { return m.receipt == receipt })
+	q.deleted += before - len(q.messages)
 	return nil, nil
 }
 
