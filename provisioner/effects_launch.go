@@ -12,6 +12,7 @@ import (
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
+	"github.com/jit-scheduler/jit-scheduler/provisioner/scheduling"
 )
 
 // unregistered keeps everything off a machine from its first heartbeat until its NodeClaim's labels and taints are on
@@ -64,6 +65,7 @@ func (p *Provisioner) launchRequest(a lifecycle.Launch) (cloudprovider.LaunchReq
 	}
 	for _, c := range a.Claims {
 		req.Claims = append(req.Claims, c.Name)
+		req.Requests = scheduling.Max(req.Requests, c.Spec.Resources.Requests)
 	}
 	return req, nil
 }

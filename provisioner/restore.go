@@ -40,6 +40,7 @@ func restore(claim *karpv1.NodeClaim, offered []*cloudprovider.InstanceType) (li
 			cmp.Compare(a.Offering.Zone, b.Offering.Zone))
 	})
 	best := options[0]
+	capacity, allocatable := best.InstanceType.For(claim.Spec.Resources.Requests)
 	return lifecycle.Restore{Claim: claim.Name, Options: options, Node: &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: claim.Name, UID: types.UID("planned/" + claim.Name),
@@ -47,7 +48,7 @@ func restore(claim *karpv1.NodeClaim, offered []*cloudprovider.InstanceType) (li
 			Annotations: map[string]string{plan.PlannedAnnotation: "true"},
 		},
 		Spec:   v1.NodeSpec{Taints: claim.Spec.Taints},
-		Status: v1.NodeStatus{Capacity: best.InstanceType.Capacity, Allocatable: best.InstanceType.Allocatable},
+		Status: v1.NodeStatus{Capacity: capacity, Allocatable: allocatable},
 	}}, true
 }
 

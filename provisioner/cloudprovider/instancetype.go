@@ -3,6 +3,8 @@
 package cloudprovider
 
 import (
+	"maps"
+
 	v1 "k8s.io/api/core/v1"
 )
 
@@ -13,11 +15,32 @@ type InstanceType struct {
 	// Labels are what every node of the type carries, whatever its offering: instance type, arch, os and the
 	// provider's own instance labels. A key that the type does not have is absent.
 	Labels map[string]string
-	// Capacity and Allocatable are per machine, with the resource names a kubelet reports.
+	// Capacity and Allocatable are per machine, with the resource names a kubelet reports. Overhead lies between
+	// them: what kubelet and system keep, and what is left free before pods are evicted.
 	Capacity    v1.ResourceList
+	Overhead    v1.ResourceList
 	Allocatable v1.ResourceList
+	// OnRequest are resources among these that only a machine has whose NodeClaim requests them; see For.
+	OnRequest []v1.ResourceName
 	// Offerings are every (zone, capacity type) in which the class could launch the type, available or not.
 	Offerings []Offering
+}
+
+// For returns capacity and allocatable of a machine of the type that is launched for a NodeClaim with the requests. The
+// lists are shared: they must not be changed.
+func (t *InstanceType) For(requests v1.ResourceList) (capacity, allocatable v1.ResourceList) {
+	capacity, allocatable = t.Capacity, t.Allocatable
+	for i, name := range t.OnRequest {
+		if asked := requests[name]; !asked.IsZero() {
+			continue
+		}
+		if i == 0 || len(capacity) == len(t.Capacity) {
+			capacity, allocatable = maps.Clone(capacity), maps.Clone(allocatable)
+		}
+		delete(capacity, name)
+		delete(allocatable, name)
+	}
+	return capacity, allocatable
 }
 
 // Offering is one place and way to buy an instance type.

@@ -66,6 +66,9 @@ type LaunchRequest struct {
 	NodeClass *awsv1.EC2NodeClass
 	// Options are the offerings to choose from, cheapest first, all of them large enough.
 	Options []LaunchOption
+	// Requests are those of the claims, the most of each where they differ: a machine has what its type has only on
+	// request if they name it.
+	Requests v1.ResourceList
 	// Labels and Taints are given to the kubelet at registration; karpenter.sh/unregistered:NoExecute is among
 	// the Taints.
 	Labels map[string]string

@@ -190,11 +190,13 @@ func leastAllocatable(c *claim) v1.ResourceList {
 		}
 		return c.object.Spec.Resources.Requests
 	}
-	least := c.options[0].InstanceType.Allocatable
+	requests := c.object.Spec.Resources.Requests
 	last := c.options[0].InstanceType
+	_, least := last.For(requests)
 	for i := range c.options {
 		if t := c.options[i].InstanceType; t != last {
-			last, least = t, scheduling.Min(least, t.Allocatable)
+			_, allocatable := t.For(requests)
+			last, least = t, scheduling.Min(least, allocatable)
 		}
 	}
 	return least

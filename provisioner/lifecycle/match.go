@@ -133,8 +133,8 @@ func (s *State) launched(c *claim, inst *cloudprovider.Instance) {
 	}
 	maps.Copy(node.Labels, c.own.labels)
 	if t != nil {
-		node.Status.Capacity, node.Status.Allocatable = t.Capacity, t.Allocatable
-		c.room = t.Allocatable
+		node.Status.Capacity, node.Status.Allocatable = t.For(c.object.Spec.Resources.Requests)
+		c.room = node.Status.Allocatable
 	}
 	s.replan(c, node)
 	s.refit(c, "the machine launched for "+c.name+" is smaller than planned")

@@ -211,15 +211,13 @@ func (c *claim) describe(inst *cloudprovider.Instance, t *cloudprovider.Instance
 	labels := map[string]string{}
 	if t != nil {
 		maps.Copy(labels, t.Labels)
-		c.own.capacity, c.own.allocatable = t.Capacity, t.Allocatable
+		c.own.capacity, c.own.allocatable = t.For(c.object.Spec.Resources.Requests)
 	}
-	maps.Copy(labels, cloudprovider.Offering{Zone: inst.Zone, ZoneID: inst.ZoneID, CapacityType: inst.CapacityType}.Labels())
+	offering := cloudprovider.Offering{Zone: inst.Zone, ZoneID: inst.ZoneID, CapacityType: inst.CapacityType}.Labels()
+	maps.DeleteFunc(offering, func(_, v string) bool { return v == "" })
+	maps.Copy(labels, offering)
 	labels[v1.LabelInstanceTypeStable] = inst.InstanceType
-	for k, v := range labels {
-		if v == "" || c.object.Labels[k] != "" {
-			delete(labels, k) // what the claim itself says stands
-		}
-	}
+	maps.DeleteFunc(labels, func(k, _ string) bool { return c.object.Labels[k] != "" }) // what the claim itself says stands
 	c.own.labels = labels
 	c.own.providerID, c.own.imageID = inst.ProviderID, inst.ImageID
 	c.own.rev++

@@ -32,6 +32,7 @@ func (p *planner) newNode(n *node, options []*candidate) NewNode {
 		lists = append(lists, scheduling.Requests(d))
 	}
 	out.Requests = scheduling.Add(lists...)
+	out.Node.Status.Capacity, out.Node.Status.Allocatable = first.typ.For(out.Requests)
 	return out
 }
 

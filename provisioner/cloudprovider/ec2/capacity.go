@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	kibibyte = int64(1) << 10
 	mebibyte = int64(1) << 20
 	gibibyte = int64(1) << 30
 
@@ -37,6 +36,7 @@ const (
 	addressesOfTheENI = 1 // the interface's own address
 	milliCPUPerCPU    = 1000
 	percentOfAll      = 100
+	maxAmount         = int64(1) << 50 // a pebibyte
 )
 
 // machineShape is what a class adds to the arithmetic of capacity.
@@ -74,20 +74,29 @@ func (h *hardware) pods(shape *machineShape) int64 {
 	return max(pods, 0)
 }
 
-// resources is what a machine of the type has and what pods get of it. The error names the setting of the class that
-// cannot be read.
-func (h *hardware) resources(shape *machineShape) (capacity, allocatable v1.ResourceList, err error) {
+// machineSize is what a machine has, what of it is not for pods, and what pods get.
+type machineSize struct{ capacity, overhead, allocatable v1.ResourceList }
+
+// size is how large a machine of the type is for pods. The error names the setting of the class that cannot be read.
+func (h *hardware) size(shape *machineShape) (machineSize, error) {
 	total := h.total(shape)
 	reserved, err := h.reserved(shape, total)
 	if err != nil {
-		return nil, nil, err
+		return machineSize{}, err
 	}
-	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
+	size := machineSize{v1.ResourceList{}, v1.ResourceList{}, v1.ResourceList{}}
+	diskFormat := resource.BinarySI
+	if total[v1.ResourceEphemeralStorage]%gibibyte != 0 {
+		diskFormat = resource.DecimalSI // instance store, and what was written as 20G
+	}
 	for name, amount := range total {
-		capacity[name] = quantity(name, amount)
-		allocatable[name] = quantity(name, max(0, amount-reserved[name]))
+		size.capacity[name] = quantity(name, amount, diskFormat)
+		size.allocatable[name] = quantity(name, max(0, amount-reserved[name]), diskFormat)
 	}
-	return capacity, allocatable, nil
+	for name, amount := range reserved {
+		size.overhead[name] = quantity(name, amount, resource.BinarySI)
+	}
+	return size, nil
 }
 
 // total is in milli-CPU, bytes and pieces.
@@ -168,9 +177,9 @@ func reservedMilliCPU(total int64) int64 {
 
 func readReserved(into map[v1.ResourceName]int64, field string, values map[string]string) error {
 	for key, text := range values {
-		amount, err := resource.ParseQuantity(text)
+		amount, err := parseAmount(text)
 		if err != nil {
-			return fmt.Errorf("%s[%s]: %q: %w", field, key, text, err)
+			return fmt.Errorf("%s[%s]: %w", field, key, err)
 		}
 		name := v1.ResourceName(key)
 		if name == v1.ResourceCPU {
@@ -182,11 +191,25 @@ func readReserved(into map[v1.ResourceName]int64, field string, values map[strin
 	return nil
 }
 
+// parseAmount reads a quantity that sums with others without overflow, in thousandths too.
+func parseAmount(text string) (resource.Quantity, error) {
+	amount, err := resource.ParseQuantity(text)
+	switch {
+	case err != nil:
+		return amount, fmt.Errorf("%q is not a quantity: %w", text, err)
+	case amount.Sign() < 0:
+		return amount, fmt.Errorf("%q is negative", text)
+	case amount.CmpInt64(maxAmount) > 0:
+		return amount, fmt.Errorf("%q is more than any machine has", text)
+	}
+	return amount, nil
+}
+
 // threshold is a signal's amount: a quantity, or a percentage of total, where all of it means never.
 func threshold(text string, total int64) (int64, error) {
 	if percent, ok := strings.CutSuffix(text, "%"); ok {
 		value, err := strconv.ParseFloat(percent, 64)
-		if err != nil || value < 0 || value > percentOfAll {
+		if err != nil || !(value >= 0 && value <= percentOfAll) { // NaN is neither
 			return 0, fmt.Errorf("%q is not a percentage", text)
 		}
 		if value == percentOfAll {
@@ -194,9 +217,9 @@ func threshold(text string, total int64) (int64, error) {
 		}
 		return share(total, value), nil
 	}
-	amount, err := resource.ParseQuantity(text)
+	amount, err := parseAmount(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q: %w", text, err)
+		return 0, err
 	}
 	return amount.Value(), nil
 }
@@ -205,13 +228,14 @@ func share(total int64, percent float64) int64 {
 	return int64(math.Ceil(float64(total) / percentOfAll * percent))
 }
 
-func quantity(name v1.ResourceName, amount int64) resource.Quantity {
+func quantity(name v1.ResourceName, amount int64, diskFormat resource.Format) resource.Quantity {
 	switch name {
 	case v1.ResourceCPU:
 		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
-	case v1.ResourceMemory, v1.ResourceEphemeralStorage:
-		amount -= amount % kibibyte // a node tells whole KiB
+	case v1.ResourceMemory:
 		return *resource.NewQuantity(amount, resource.BinarySI)
+	case v1.ResourceEphemeralStorage:
+		return *resource.NewQuantity(amount, diskFormat)
 	default:
 		return *resource.NewQuantity(amount, resource.DecimalSI)
 	}

@@ -137,7 +137,7 @@ func (p *Provider) readTypes(ctx context.Context) (map[string]*hardware, error) 
 			return nil, fmt.Errorf("describing instance types: %w", err)
 		}
 		for i := range page.InstanceTypes {
-			if h := newHardware(&page.InstanceTypes[i], p.region); h != nil {
+			if h := newHardware(&page.InstanceTypes[i], p.region, limits()[string(page.InstanceTypes[i].InstanceType)]); h != nil {
 				types[h.name] = h
 			}
 		}

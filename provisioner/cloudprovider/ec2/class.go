@@ -10,6 +10,7 @@ import (
 	"time"
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 )
@@ -66,21 +67,38 @@ func (c *class) assemble(before *class) error {
 		if !ok || !c.supports(h) {
 			continue
 		}
-		capacity, allocatable, err := h.resources(&c.shape)
+		t, err := c.typeOf(h, zoneIDs)
 		if err != nil {
-			return fmt.Errorf("kubelet.%w", err)
+			return err
 		}
-		offerings := c.offerings(h, zoneIDs)
-		if len(offerings) == 0 {
+		if len(t.Offerings) == 0 {
 			continue
 		}
 		c.launchable[name] = launchable{hardware: h, image: chosen, maxPods: h.maxPods(&c.shape)}
-		c.types = append(c.types, &cloudprovider.InstanceType{
-			Name: name, Labels: h.labels, Capacity: capacity, Allocatable: allocatable, Offerings: offerings,
-		})
+		c.types = append(c.types, t)
 	}
 	return nil
 }
+
+// typeOf is the type as the class would launch it: one that it cannot launch has no available offering. The error is
+// about the class's kubelet settings.
+func (c *class) typeOf(h *hardware, zoneIDs map[string]string) (*cloudprovider.InstanceType, error) {
+	size, err := h.size(&c.shape)
+	if err != nil {
+		return nil, fmt.Errorf("kubelet.%w", err)
+	}
+	t := &cloudprovider.InstanceType{
+		Name: h.name, Labels: h.labels, Capacity: size.capacity, Overhead: size.overhead, Allocatable: size.allocatable,
+		Offerings: c.offerings(h, zoneIDs),
+	}
+	if h.devices[awsv1.ResourceEFA] > 0 {
+		t.OnRequest = onRequest
+	}
+	return t, nil
+}
+
+// onRequest is shared by all types that have it.
+var onRequest = []v1.ResourceName{awsv1.ResourceEFA}
 
 // sameAs says that the generation before, resolved again, comes to the same.
 func (c *class) sameAs(before *class) bool {
@@ -122,7 +140,7 @@ func (c *class) offerings(h *hardware, zoneIDs map[string]string) []cloudprovide
 		}
 		for _, capacityType := range h.capacityTypes {
 			if price, ok := c.catalogue.price(h.name, zone, capacityType); ok {
-				offerings = append(offerings, cloudprovider.Offering{Zone: zone, ZoneID: zoneID, CapacityType: capacityType, Price: price, Available: true})
+				offerings = append(offerings, cloudprovider.Offering{Zone: zone, ZoneID: zoneID, CapacityType: capacityType, Price: price, Available: c.supports(h)})
 			}
 		}
 	}

@@ -99,12 +99,12 @@ func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest, subnets 
 	if slices.ContainsFunc(req.Options, func(o cloudprovider.LaunchOption) bool { return o.Offering.CapacityType == spot }) {
 		f.capacityType = spot
 	}
-	groups := f.group(req.Options)
+	groups := f.group(req.Options, wantsEFA(req))
 	if len(groups) == 0 {
 		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.InsufficientCapacity, Err: errors.New("the class can launch none of the options")}
 	}
 	for _, group := range groups {
-		template, err := p.templateSpecOf(c, req, f.capacityType, group.imageID, group.maxPods)
+		template, err := p.templateSpecOf(c, req, f.capacityType, group)
 		if err != nil {
 			return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Err: err}
 		}
@@ -136,12 +136,13 @@ func (p *Provider) launchTags(class *awsv1.EC2NodeClass, req *cloudprovider.Laun
 type templateGroup struct {
 	imageID   string
 	maxPods   int64
+	efa       int64 // interfaces
 	overrides []ec2types.FleetLaunchTemplateOverridesRequest
 }
 
 // group turns the options into overrides, by template, in the order of the options. Options that the class cannot
 // launch, of the other capacity type, or beyond EC2's limits are left out.
-func (f *fleet) group(options []cloudprovider.LaunchOption) []*templateGroup {
+func (f *fleet) group(options []cloudprovider.LaunchOption, efa bool) []*templateGroup {
 	var groups []*templateGroup
 	types := map[string]bool{}
 	seen := map[pool]bool{}
@@ -156,13 +157,19 @@ func (f *fleet) group(options []cloudprovider.LaunchOption) []*templateGroup {
 		if !ok {
 			continue
 		}
-		i := slices.IndexFunc(groups, func(g *templateGroup) bool { return g.imageID == how.image.ID && g.maxPods == how.maxPods })
+		like := templateGroup{imageID: how.image.ID, maxPods: how.maxPods}
+		if efa {
+			like.efa = how.hardware.devices[awsv1.ResourceEFA]
+		}
+		i := slices.IndexFunc(groups, func(g *templateGroup) bool {
+			return g.imageID == like.imageID && g.maxPods == like.maxPods && g.efa == like.efa
+		})
 		if i < 0 {
 			if len(groups) == maxConfigs {
 				continue
 			}
 			i = len(groups)
-			groups = append(groups, &templateGroup{imageID: how.image.ID, maxPods: how.maxPods})
+			groups = append(groups, &like)
 		}
 		groups[i].overrides = append(groups[i].overrides, ec2types.FleetLaunchTemplateOverridesRequest{
 			InstanceType: ec2types.InstanceType(name), SubnetId: aws.String(place.id), AvailabilityZone: aws.String(offering.Zone),

@@ -32,8 +32,9 @@ type hardware struct {
 	networkCards int
 }
 
-// newHardware reads what EC2 says of a type; nil if it has no architecture that Kubernetes knows.
-func newHardware(info *ec2types.InstanceTypeInfo, region string) *hardware {
+// newHardware reads what EC2 says of a type, and the table what EC2 does not say; nil if it has no architecture that
+// Kubernetes knows.
+func newHardware(info *ec2types.InstanceTypeInfo, region string, table typeLimits) *hardware {
 	arch := architecture(info)
 	if arch == "" || info.VCpuInfo == nil || info.MemoryInfo == nil {
 		return nil
@@ -47,7 +48,7 @@ func newHardware(info *ec2types.InstanceTypeInfo, region string) *hardware {
 		devices:    devices(info),
 		nitro:      info.Hypervisor == ec2types.InstanceTypeHypervisorNitro,
 		nested:     slices.Contains(info.ProcessorInfo.SupportedFeatures, ec2types.SupportedAdditionalProcessorFeatureNestedVirtualization),
-		branchENIs: limits()[name].branchENIs,
+		branchENIs: table.branchENIs,
 	}
 	for _, class := range []ec2types.UsageClassType{ec2types.UsageClassTypeOnDemand, ec2types.UsageClassTypeSpot} {
 		if slices.Contains(info.SupportedUsageClasses, class) {
@@ -62,7 +63,7 @@ func newHardware(info *ec2types.InstanceTypeInfo, region string) *hardware {
 		h.cardENIs = defaultCardENIs(network)
 		h.networkCards = len(network.NetworkCards)
 	}
-	h.labels = typeLabels(info, arch, region)
+	h.labels = typeLabels(info, arch, region, table)
 	h.quota = quotaGroup(h.labels[awsv1.LabelInstanceCategory], family)
 	return h
 }
@@ -89,7 +90,7 @@ func defaultCardENIs(network *ec2types.NetworkInfo) int64 {
 	return int64(aws.ToInt32(network.MaximumNetworkInterfaces))
 }
 
-// devices are what device plugins will advertise. EFA interfaces are left out: no launch here asks for them.
+// devices are what device plugins will advertise; EFA interfaces only if the launch asks for them.
 func devices(info *ec2types.InstanceTypeInfo) map[v1.ResourceName]int64 {
 	found := map[v1.ResourceName]int64{}
 	add := func(name v1.ResourceName, n int64) {
@@ -117,6 +118,9 @@ func devices(info *ec2types.InstanceTypeInfo) map[v1.ResourceName]int64 {
 				add(awsv1.ResourceAWSNeuronCore, count*int64(aws.ToInt32(device.CoreInfo.Count)))
 			}
 		}
+	}
+	if info.NetworkInfo != nil && info.NetworkInfo.EfaInfo != nil {
+		add(awsv1.ResourceEFA, int64(aws.ToInt32(info.NetworkInfo.EfaInfo.MaximumEfaInterfaces)))
 	}
 	return found
 }

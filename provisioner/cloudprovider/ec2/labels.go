@@ -14,11 +14,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// typePattern splits names such as m5.large and u-6tb1.metal into category and generation.
+// typePattern takes category and generation from a type's name: letters, the terabytes of high-memory types, digits.
 var typePattern = regexp.MustCompile(`^([a-z]+)(?:-[0-9]+tb)?([0-9]+).*\.`)
 
-// typeLabels are the labels of every node of the type, as Karpenter sets them. What a type does not have is absent.
-func typeLabels(info *ec2types.InstanceTypeInfo, arch, region string) map[string]string {
+// typeLabels are the labels of every node of the type, as Karpenter sets them. What a type does not have is absent, but
+// for the hypervisor: bare metal has the label with an empty value.
+func typeLabels(info *ec2types.InstanceTypeInfo, arch, region string, table typeLimits) map[string]string {
 	name := string(info.InstanceType)
 	family, size, _ := strings.Cut(name, ".")
 	labels := map[string]string{
@@ -33,21 +34,19 @@ func typeLabels(info *ec2types.InstanceTypeInfo, arch, region string) map[string
 		awsv1.LabelInstanceCPU:            decimal(aws.ToInt32(info.VCpuInfo.DefaultVCpus)),
 		awsv1.LabelInstanceMemory:         decimal(aws.ToInt64(info.MemoryInfo.SizeInMiB)),
 		awsv1.LabelInstanceTenancy:        string(ec2types.TenancyDefault),
+		awsv1.LabelInstanceHypervisor:     string(info.Hypervisor),
 	}
 	if match := typePattern.FindStringSubmatch(name); match != nil {
 		labels[awsv1.LabelInstanceCategory], labels[awsv1.LabelInstanceGeneration] = match[1], match[2]
 	}
 	addProcessor(labels, info.ProcessorInfo)
-	if info.Hypervisor != "" {
-		labels[awsv1.LabelInstanceHypervisor] = string(info.Hypervisor)
-	}
 	if storage := info.InstanceStorageInfo; storage != nil && storage.NvmeSupport != ec2types.EphemeralNvmeSupportUnsupported {
 		labels[awsv1.LabelInstanceLocalNVME] = decimal(aws.ToInt64(storage.TotalSizeInGB))
 	}
 	if disks := info.EbsInfo; disks != nil && disks.EbsOptimizedInfo != nil && disks.EbsOptimizedSupport == ec2types.EbsOptimizedSupportDefault {
 		labels[awsv1.LabelInstanceEBSBandwidth] = decimal(aws.ToInt32(disks.EbsOptimizedInfo.MaximumBandwidthInMbps))
 	}
-	addNetwork(labels, name, info.NetworkInfo)
+	addNetwork(labels, info.NetworkInfo, table)
 	addGPU(labels, info.GpuInfo)
 	addAccelerator(labels, info)
 	return labels
@@ -60,12 +59,12 @@ func addProcessor(labels map[string]string, processor *ec2types.ProcessorInfo) {
 	}
 }
 
-func addNetwork(labels map[string]string, name string, network *ec2types.NetworkInfo) {
-	mbps := limits()[name].networkMbps
+func addNetwork(labels map[string]string, network *ec2types.NetworkInfo, table typeLimits) {
+	mbps := table.networkMbps
 	encrypted := false
 	if network != nil {
 		encrypted = aws.ToBool(network.EncryptionInTransitSupported)
-		if mbps == 0 { // a type younger than the table
+		if !table.listed {
 			for _, card := range network.NetworkCards {
 				mbps += int64(math.Round(aws.ToFloat64(card.BaselineBandwidthInGbps) * 1000))
 			}

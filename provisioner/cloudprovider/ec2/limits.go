@@ -12,10 +12,14 @@ import (
 // limitsTable holds facts that no API tells: the network bandwidth as Karpenter labels it, the branch interfaces for
 // pods with security groups, and prices to start with where the price list service cannot be reached.
 //
+// Type names and family names of AWS are in tables like this one, never in code: what holds for a type must follow from
+// what EC2 says of it.
+//
 //go:embed limits.tsv
 var limitsTable string
 
 type typeLimits struct {
+	listed        bool // false: a type younger than the table, of which it says nothing
 	networkMbps   int64
 	branchENIs    int64
 	onDemandPrice float64 // USD per hour in us-east-1
@@ -33,7 +37,7 @@ var limits = sync.OnceValue(func() map[string]typeLimits {
 		branch, err2 := strconv.ParseInt(fields[2], 10, 64)
 		price, err3 := strconv.ParseFloat(fields[3], 64)
 		if err1 == nil && err2 == nil && err3 == nil {
-			table[fields[0]] = typeLimits{networkMbps: network, branchENIs: branch, onDemandPrice: price}
+			table[fields[0]] = typeLimits{listed: true, networkMbps: network, branchENIs: branch, onDemandPrice: price}
 		}
 	}
 	return table

@@ -26,8 +26,8 @@ type templateSpec struct {
 	tags map[string]string
 }
 
-// templateSpecOf is the template for the types of a launch that share image and pod limit.
-func (p *Provider) templateSpecOf(c *class, req *cloudprovider.LaunchRequest, capacityType, imageID string, maxPods int64) (*templateSpec, error) {
+// templateSpecOf is the template for a group of the types of a launch.
+func (p *Provider) templateSpecOf(c *class, req *cloudprovider.LaunchRequest, capacityType string, group *templateGroup) (*templateSpec, error) {
 	spec := &c.object.Spec
 	labels := maps.Clone(req.Labels)
 	if labels == nil {
@@ -36,7 +36,7 @@ func (p *Provider) templateSpecOf(c *class, req *cloudprovider.LaunchRequest, ca
 	labels[karpv1.CapacityTypeLabelKey] = capacityType
 	boot := bootConfig{
 		cluster: c.cluster, name: p.opts.ClusterName, family: c.family, custom: aws.ToString(spec.UserData),
-		kubelet: spec.Kubelet, maxPods: maxPods, raid0: c.shape.raid0, labels: labels, taints: req.Taints,
+		kubelet: spec.Kubelet, maxPods: group.maxPods, raid0: c.shape.raid0, labels: labels, taints: req.Taints,
 	}
 	userData, err := boot.userData()
 	if err != nil {
@@ -46,11 +46,11 @@ func (p *Provider) templateSpecOf(c *class, req *cloudprovider.LaunchRequest, ca
 	template := &templateSpec{
 		tags: tags,
 		data: &ec2types.RequestLaunchTemplateData{
-			ImageId:             &imageID,
+			ImageId:             &group.imageID,
 			UserData:            &userData,
 			IamInstanceProfile:  &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: &c.profile},
 			BlockDeviceMappings: blockDevices(spec, c.family),
-			NetworkInterfaces:   []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{networkInterface(spec, c.groups)},
+			NetworkInterfaces:   networkInterfaces(spec, c.groups, group.efa),
 			MetadataOptions:     metadataOptions(spec.MetadataOptions),
 			Monitoring:          &ec2types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(aws.ToBool(spec.DetailedMonitoring))},
 			TagSpecifications:   templateTags(capacityType, tags),
@@ -88,20 +88,6 @@ func templateTags(capacityType string, tags map[string]string) []ec2types.Launch
 		list = append(list, ec2types.LaunchTemplateTagSpecificationRequest{ResourceType: kind, Tags: ec2Tags(tags)})
 	}
 	return list
-}
-
-// networkInterface is the first one. Groups belong to it: a template with an interface may not name groups itself.
-func networkInterface(spec *awsv1.EC2NodeClassSpec, groups []string) ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest {
-	network := ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{
-		DeviceIndex: aws.Int32(0), NetworkCardIndex: aws.Int32(0), Groups: groups,
-		AssociatePublicIpAddress: spec.AssociatePublicIPAddress, Ipv4PrefixCount: spec.IPPrefixCount,
-	}
-	if tracking := spec.ConnectionTracking; tracking != nil {
-		network.ConnectionTrackingSpecification = &ec2types.ConnectionTrackingSpecificationRequest{
-			TcpEstablishedTimeout: tracking.TCPEstablishedTimeout, UdpStreamTimeout: tracking.UDPStreamTimeout, UdpTimeout: tracking.UDPTimeout,
-		}
-	}
-	return network
 }
 
 // metadataOptions are the class's, with the CRD's defaults for what is not set.
