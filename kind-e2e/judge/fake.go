@@ -20,14 +20,45 @@ type Call struct {
 	Status    int            `json:"status"` // HTTP; 0 while unanswered
 	Code      string         `json:"code"`   // AWS error code, empty on success
 	DryRun    bool           `json:"dryRun"`
+	// DurationMS is from arrival to the reply.
+	DurationMS int64 `json:"durationMs"`
+	// PoolErrors is what a CreateFleet reply says of pools that gave too little.
+	PoolErrors []PoolError `json:"poolErrors"`
+}
+
+// PoolError is EC2's refusal of one pool.
+type PoolError struct {
+	InstanceType string `json:"instanceType"`
+	Zone         string `json:"zone"`
+	CapacityType string `json:"capacityType"`
+	SubnetID     string `json:"subnetId"`
+	Code         string `json:"code"`
+}
+
+// Rate is the token bucket of an action: its size and how many tokens it gets back a second.
+type Rate struct {
+	Burst     float64 `json:"burst"`
+	PerSecond float64 `json:"perSecond"`
+}
+
+// QueueCounts says where the messages of a queue are.
+type QueueCounts struct {
+	Visible  int `json:"visible"`
+	InFlight int `json:"inFlight"` // received, and neither deleted nor visible again
+	Deleted  int `json:"deleted"`
+}
+
+// param is a request parameter by its flattened key; empty if it was not sent.
+func (c *Call) param(key string) string {
+	text, _ := c.Params[key].(string)
+	return text
 }
 
 // launches reports whether the call asked for instances.
 func (c *Call) launches() bool { return c.Action == "CreateFleet" && !c.DryRun }
 
 func (c *Call) clientToken() string {
-	token, _ := c.Params["ClientToken"].(string)
-	return token
+	return c.param("ClientToken")
 }
 
 // readOnlyActions are the prefixes of AWS actions that change nothing.

@@ -52,6 +52,18 @@ func (f *fakeClient) prices(ctx context.Context) (map[string]float64, error) {
 	return prices, err
 }
 
+func (f *fakeClient) rates(ctx context.Context) (map[string]Rate, error) {
+	var rates map[string]Rate
+	err := f.get(ctx, "rates", &rates)
+	return rates, err
+}
+
+func (f *fakeClient) queues(ctx context.Context) (map[string]QueueCounts, error) {
+	var queues map[string]QueueCounts
+	err := f.get(ctx, "queues", &queues)
+	return queues, err
+}
+
 func (f *fakeClient) get(ctx context.Context, path string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.base+"/_fake/"+path, nil)
 	if err != nil {

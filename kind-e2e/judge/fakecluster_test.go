@@ -209,6 +209,8 @@ func newFakeAWS(t *testing.T) *fakeAWS {
 	mux.HandleFunc("GET /_fake/prices", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, map[string]float64{"m5.xlarge": 0.192})
 	})
+	mux.HandleFunc("GET /_fake/rates", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]Rate{"CreateFleet": {50, 5}}) })
+	mux.HandleFunc("GET /_fake/queues", func(w http.ResponseWriter, _ *http.Request) { reply(w, map[string]QueueCounts{}) })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	f.url = server.URL

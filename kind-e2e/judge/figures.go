@@ -35,7 +35,8 @@ type Figures struct {
 	Claims          int            `json:"claims"`    // ever
 	Instances       int            `json:"instances"` // ever
 	InstanceTypes   map[string]int `json:"instanceTypes"`
-	Calls           map[string]int `json:"calls"` // AWS calls by action; "Action (dry run)", "Action (error code)"
+	Calls           map[string]int `json:"calls"`     // AWS calls by action; "Action (dry run)", "Action (error code)"
+	PeakCalls       map[string]int `json:"peakCalls"` // most AWS calls of an action within one second
 	PeakUSDPerHour  float64        `json:"peakUSDPerHour"`
 	TotalUSD        float64        `json:"totalUSD"`
 	PeakVCPUs       float64        `json:"peakVCPUs"` // of the instances
@@ -65,6 +66,7 @@ func (s *State) Figures(end time.Time, sel PodSelector) Figures {
 		Instances:       len(s.instances),
 		InstanceTypes:   map[string]int{},
 		Calls:           map[string]int{},
+		PeakCalls:       s.peakCalls(),
 		PeakUSDPerHour:  s.peakUSDPerHour(),
 		USDPerHourAtEnd: s.USDPerHourAt(end),
 		TotalUSD:        s.totalUSD(end),
@@ -191,4 +193,19 @@ func boundBetween(pods []*PodTimes, from, to time.Time) (int, float64) {
 	}
 	last := slices.MaxFunc(bound, time.Time.Compare)
 	return len(bound), rate(len(bound), last.Sub(from))
+}
+
+// peakCalls is the most calls of each action within one second.
+func (s *State) peakCalls() map[string]int {
+	peaks, recent := map[string]int{}, map[string][]time.Time{}
+	for i := range s.calls {
+		call := &s.calls[i]
+		within := append(recent[call.Action], call.Time.Time)
+		for call.Time.Sub(within[0]) >= time.Second {
+			within = within[1:]
+		}
+		recent[call.Action] = within
+		peaks[call.Action] = max(peaks[call.Action], len(within))
+	}
+	return peaks
 }

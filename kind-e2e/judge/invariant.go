@@ -100,6 +100,17 @@ var invariants = map[string]func(*input) invariant{
 	"selected-node":          newSelectedNode,
 	"flush-metric":           newFlushMetric,
 	"watch-gap":              newWatchGap,
+	"unknown-parameter":      newUnknownParameter,
+	"token-launches-once":    newTokenLaunchesOnce,
+	"request-rate":           newRequestRate,
+	"refused-pool":           newRefusedPool,
+	"instance-tags":          newInstanceTags,
+	"queue-messages":         newQueueMessages,
+}
+
+// ofFake are the invariants that need a fake AWS endpoint.
+var ofFake = []string{
+	"one-instance-per-claim", "unknown-parameter", "token-launches-once", "request-rate", "refused-pool", "instance-tags", "queue-messages",
 }
 
 // Invariants are the names of all invariants, sorted.
@@ -126,7 +137,11 @@ func (r *Rules) validate() error {
 func (s *State) notJudged(rules Rules) map[string]string {
 	reasons := map[string]string{}
 	if !s.fakeSeen {
-		reasons["one-instance-per-claim"] = "no fake AWS endpoint"
+		for _, name := range ofFake {
+			reasons[name] = "no fake AWS endpoint"
+		}
+	} else if len(s.queues) == 0 {
+		reasons["queue-messages"] = "no queues"
 	}
 	if !rules.WantNothingLeft {
 		reasons["leftovers"] = "the case leaves things"

@@ -77,7 +77,7 @@ func Start(ctx context.Context, config Config) (*Judge, error) {
 	j.update(func(s *State) { s.gaps = nil }) // what went before the first list is nobody's
 	if config.FakeURL != "" {
 		j.poller = &poller{fake: newFakeClient(config.FakeURL), judge: j, every: config.PollInterval}
-		if err := errors.Join(j.poller.prices(starting), j.poller.once(starting)); err != nil {
+		if err := errors.Join(j.poller.fixed(starting), j.poller.once(starting)); err != nil {
 			j.Stop()
 			return nil, fmt.Errorf("starting the judge: %w", err)
 		}

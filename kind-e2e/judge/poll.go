@@ -22,7 +22,7 @@ func (p *poller) run(ctx context.Context) {
 	}
 }
 
-// once reads calls, instances and launch templates.
+// once reads calls, instances, launch templates and queues.
 func (p *poller) once(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fakeTimeout)
 	defer cancel()
@@ -42,7 +42,12 @@ func (p *poller) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	queues, err := p.fake.queues(ctx)
+	if err != nil {
+		return err
+	}
 	p.judge.update(func(s *State) {
+		s.ObserveQueues(queues)
 		s.ObserveInstances(instances)
 		s.ObserveCalls(calls)
 		s.ObserveLaunchTemplates(templates)
@@ -50,14 +55,18 @@ func (p *poller) once(ctx context.Context) error {
 	return nil
 }
 
-// prices reads the catalogue.
-func (p *poller) prices(ctx context.Context) error {
+// fixed reads what does not change: prices and the actions' token buckets.
+func (p *poller) fixed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fakeTimeout)
 	defer cancel()
 	prices, err := p.fake.prices(ctx)
 	if err != nil {
 		return err
 	}
-	p.judge.update(func(s *State) { s.ObservePrices(prices) })
+	rates, err := p.fake.rates(ctx)
+	if err != nil {
+		return err
+	}
+	p.judge.update(func(s *State) { s.ObservePrices(prices); s.ObserveRates(rates) })
 	return nil
 }

@@ -122,6 +122,7 @@ func (r *Report) printFigures(w io.Writer) {
 	row("pod → bound, new nodes", "%s", f.BoundAfterPod)
 	row("pod → bound, all", "%s", f.Binding.Latency)
 	row("AWS calls", "%s", countText(f.Calls))
+	row("most within 1 s", "%s", countText(f.PeakCalls))
 }
 
 func (r *Report) printMarks(w io.Writer) {

@@ -253,7 +253,10 @@ func claimOn(name, nodeName string) *Claim {
 func instanceOf(claim, nodeName string) Instance {
 	return Instance{
 		ID: "i-" + nodeName, InstanceType: "m5.xlarge", VCPUs: 4, PriceUSDPerHour: 0.192, NodeName: nodeName,
-		Tags: map[string]string{"karpenter.sh/nodeclaim": claim, "karpenter.sh/nodepool": "default"},
+		Tags: map[string]string{
+			"karpenter.sh/nodeclaim": claim, "karpenter.sh/nodepool": "default", "karpenter.k8s.aws/ec2nodeclass": "default",
+			"eks:eks-cluster-name": "demo", "kubernetes.io/cluster/demo": "owned",
+		},
 	}
 }
 

@@ -23,6 +23,8 @@ type State struct {
 	instances       map[string]Instance // by id, as last seen
 	launchTemplates []LaunchTemplate
 	prices          map[string]float64 // on-demand USD/h by instance type
+	rates           map[string]Rate    // by EC2 action
+	queues          map[string]QueueCounts
 	marks           []mark
 	gaps            []gap
 	audit           []AuditEvent
@@ -124,6 +126,12 @@ func (s *State) ObserveLaunchTemplates(templates []LaunchTemplate) { s.launchTem
 
 // ObservePrices takes the catalogue: on-demand USD/h by instance type.
 func (s *State) ObservePrices(prices map[string]float64) { s.prices = prices }
+
+// ObserveRates takes the token bucket of every EC2 action.
+func (s *State) ObserveRates(rates map[string]Rate) { s.rates = rates }
+
+// ObserveQueues takes the queues as they are now.
+func (s *State) ObserveQueues(queues map[string]QueueCounts) { s.queues = queues }
 
 // ObserveGap records that source was not seen at that time, and why.
 func (s *State) ObserveGap(at time.Time, source, reason string) {

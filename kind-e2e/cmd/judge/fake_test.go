@@ -70,6 +70,8 @@ func TestJudgesTheFake(t *testing.T) {
 		"leftovers " + kept:              "instance is left: m5.large, running",
 		"leftovers demo-a":               "launch template is left",
 		"leftovers demo-b":               "launch template is left",
+		"instance-tags " + kept:          "lacks the tags eks:eks-cluster-name, karpenter.k8s.aws/ec2nodeclass, karpenter.sh/nodepool, kubernetes.io/cluster/…=owned",
+		"instance-tags " + gone:          "lacks the tags eks:eks-cluster-name, karpenter.k8s.aws/ec2nodeclass, karpenter.sh/nodepool, kubernetes.io/cluster/…=owned",
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("violations (-want +got):\n%s", diff)
