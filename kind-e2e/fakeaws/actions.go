@@ -2,6 +2,11 @@
 
 package fakeaws
 
+import (
+	"maps"
+	"slices"
+)
+
 // action answers one AWS operation. It returns the reply's fields, or an *apiError.
 type action func(*Server, *request) (any, error)
 
@@ -47,3 +52,6 @@ var actions = map[string]action{
 	"ssm/GetParameter":                   getParameter,
 	"sts/GetCallerIdentity":              getCallerIdentity,
 }
+
+// Actions are the names of all operations that this endpoint serves, as service/Action, sorted.
+func Actions() []string { return slices.Sorted(maps.Keys(actions)) }

@@ -3,37 +3,34 @@
 package fakeaws
 
 import (
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/jit-scheduler/jit-scheduler/kind-e2e/fakeaws/catalogue"
 )
 
 type instanceTypeItem struct {
-	InstanceType       string         `xml:"instanceType"`
-	CurrentGeneration  bool           `xml:"currentGeneration"`
-	BareMetal          bool           `xml:"bareMetal"`
-	Burstable          bool           `xml:"burstablePerformanceSupported"`
-	Hypervisor         string         `xml:"hypervisor,omitempty"`
-	UsageClasses       []string       `xml:"supportedUsageClasses>item"`
-	Virtualization     []string       `xml:"supportedVirtualizationTypes>item"`
-	RootDeviceTypes    []string       `xml:"supportedRootDeviceTypes>item"`
-	Architectures      []string       `xml:"processorInfo>supportedArchitectures>item"`
-	ClockGHz           float64        `xml:"processorInfo>sustainedClockSpeedInGhz,omitempty"`
-	Manufacturer       string         `xml:"processorInfo>manufacturer"`
-	VCPUs              int            `xml:"vCpuInfo>defaultVCpus"`
-	MemoryMiB          int            `xml:"memoryInfo>sizeInMiB"`
-	StorageSupported   bool           `xml:"instanceStorageSupported"`
-	Storage            *storageInfo   `xml:"instanceStorageInfo"`
-	EBS                ebsInfo        `xml:"ebsInfo"`
-	Network            networkInfo    `xml:"networkInfo"`
-	GPU                *gpuInfo       `xml:"gpuInfo"`
-	Inference          *inferenceInfo `xml:"inferenceAcceleratorInfo"`
-	Neuron             *neuronInfo    `xml:"neuronInfo"`
-	PlacementGroups    []string       `xml:"placementGroupInfo>supportedStrategies>item"`
-	SupportedBootModes []string       `xml:"supportedBootModes>item"`
-	NitroEnclaves      string         `xml:"nitroEnclavesSupport"`
+	InstanceType      string         `xml:"instanceType"`
+	CurrentGeneration bool           `xml:"currentGeneration"`
+	BareMetal         bool           `xml:"bareMetal"`
+	Burstable         bool           `xml:"burstablePerformanceSupported"`
+	Hypervisor        string         `xml:"hypervisor,omitempty"`
+	UsageClasses      []string       `xml:"supportedUsageClasses>item"`
+	Virtualization    []string       `xml:"supportedVirtualizationTypes>item"`
+	RootDeviceTypes   []string       `xml:"supportedRootDeviceTypes>item"`
+	Architectures     []string       `xml:"processorInfo>supportedArchitectures>item"`
+	ClockGHz          float64        `xml:"processorInfo>sustainedClockSpeedInGhz,omitempty"`
+	Manufacturer      string         `xml:"processorInfo>manufacturer"`
+	VCPUs             int            `xml:"vCpuInfo>defaultVCpus"`
+	MemoryMiB         int            `xml:"memoryInfo>sizeInMiB"`
+	StorageSupported  bool           `xml:"instanceStorageSupported"`
+	Storage           *storageInfo   `xml:"instanceStorageInfo"`
+	EBS               ebsInfo        `xml:"ebsInfo"`
+	Network           networkInfo    `xml:"networkInfo"`
+	GPU               *gpuInfo       `xml:"gpuInfo"`
+	Inference         *inferenceInfo `xml:"inferenceAcceleratorInfo"`
+	Neuron            *neuronInfo    `xml:"neuronInfo"`
+	PlacementGroups   []string       `xml:"placementGroupInfo>supportedStrategies>item"`
+	NitroEnclaves     string         `xml:"nitroEnclavesSupport"`
 }
 
 type ebsInfo struct {
@@ -52,7 +49,6 @@ type storageInfo struct {
 }
 
 type networkInfo struct {
-	Performance       string     `xml:"networkPerformance"`
 	MaximumInterfaces int        `xml:"maximumNetworkInterfaces"`
 	MaximumCards      int        `xml:"maximumNetworkCards"`
 	DefaultCard       int        `xml:"defaultNetworkCardIndex"`
@@ -70,9 +66,8 @@ type efaInfo struct {
 }
 
 type cardItem struct {
-	Index             int    `xml:"networkCardIndex"`
-	Performance       string `xml:"networkPerformance"`
-	MaximumInterfaces int    `xml:"maximumNetworkInterfaces"`
+	Index             int `xml:"networkCardIndex"`
+	MaximumInterfaces int `xml:"maximumNetworkInterfaces"`
 }
 
 // A type without accelerators has no such element at all: clients take one for a promise.
@@ -126,8 +121,8 @@ func describeInstanceTypes(s *Server, r *request) (any, error) {
 	var found []instanceTypeItem
 	for _, it := range catalogue.Types() {
 		ok, err := matches(filters, nil, attributes{
-			"supported-virtualization-type": {"hvm"}, "processor-info.supported-architecture": {ec2Arch(it.Arch)}, "instance-type": {it.Name},
-			"current-generation": {"true"}, "bare-metal": {boolText(it.BareMetal)}, "hypervisor": {it.Hypervisor}, "supported-usage-class": {onDemand, spot},
+			"supported-virtualization-type": virtualizationTypes(it), "processor-info.supported-architecture": architectures(it), "instance-type": {it.Name},
+			"current-generation": {boolText(!has(olderGenerations, it))}, "bare-metal": {boolText(it.BareMetal)}, "hypervisor": {it.Hypervisor}, "supported-usage-class": usageClasses(it),
 		})
 		if err != nil {
 			return nil, err
@@ -149,17 +144,11 @@ func boolText(b bool) string {
 
 func newInstanceTypeItem(it catalogue.Type) instanceTypeItem {
 	item := instanceTypeItem{
-		InstanceType: it.Name, CurrentGeneration: true, BareMetal: it.BareMetal, Burstable: burstable.MatchString(it.Name), Hypervisor: it.Hypervisor,
-		UsageClasses: []string{onDemand, spot}, Virtualization: []string{"hvm"}, RootDeviceTypes: []string{"ebs"},
-		Architectures: []string{ec2Arch(it.Arch)}, ClockGHz: float64(it.ClockMHz) / 1000, Manufacturer: manufacturers[it.CPUManufacturer],
+		InstanceType: it.Name, CurrentGeneration: !has(olderGenerations, it), BareMetal: it.BareMetal, Burstable: burstable.MatchString(it.Name), Hypervisor: it.Hypervisor,
+		UsageClasses: usageClasses(it), Virtualization: virtualizationTypes(it), RootDeviceTypes: []string{"ebs"},
+		Architectures: architectures(it), ClockGHz: float64(it.ClockMHz) / 1000, Manufacturer: manufacturers[it.CPUManufacturer],
 		VCPUs: it.VCPU, MemoryMiB: it.MemoryMiB, StorageSupported: it.NVMeGB > 0, EBS: ebsInfo{Support: "unsupported", Encryption: "supported"},
-		Network: newNetworkInfo(it), PlacementGroups: []string{"partition", "spread"}, SupportedBootModes: []string{"legacy-bios", "uefi"}, NitroEnclaves: "unsupported",
-	}
-	if it.Hypervisor == "nitro" && it.VCPU >= 4 {
-		item.NitroEnclaves = "supported"
-	}
-	if !item.Burstable && !it.Flex {
-		item.PlacementGroups = append(item.PlacementGroups, "cluster")
+		Network: newNetworkInfo(it), PlacementGroups: placementStrategies(it), NitroEnclaves: nitroEnclaves(it),
 	}
 	if it.NVMeGB > 0 {
 		item.Storage = &storageInfo{TotalGB: it.NVMeGB, NVMe: "required"}
@@ -169,12 +158,12 @@ func newInstanceTypeItem(it catalogue.Type) instanceTypeItem {
 	}
 	if it.GPUManufacturer != "" { // a fraction of a GPU counts as 0
 		item.GPU = &gpuInfo{GPUs: []gpuItem{{
-			Name: strings.ToUpper(it.GPUName), Manufacturer: manufacturers[it.GPUManufacturer], Count: it.GPUs, MemoryMiB: it.GPUMemoryMiB,
+			Name: acceleratorName(it.GPUName), Manufacturer: manufacturers[it.GPUManufacturer], Count: it.GPUs, MemoryMiB: it.GPUMemoryMiB,
 		}}}
 	}
 	if it.Accelerators > 0 {
 		cores := atoi(it.Resources["aws.amazon.com/neuroncore"]) / max(1, atoi(it.Resources["aws.amazon.com/neuron"]))
-		item.Neuron = &neuronInfo{Devices: []neuronItem{{Count: it.Accelerators, Name: it.AcceleratorName, Cores: cores}}}
+		item.Neuron = &neuronInfo{Devices: []neuronItem{{Count: it.Accelerators, Name: acceleratorName(it.AcceleratorName), Cores: cores}}}
 	}
 	if it.AcceleratorName == "inferentia" {
 		item.Inference = &inferenceInfo{Accelerators: []inferenceItem{{Count: it.Accelerators, Name: "Inferentia", Manufacturer: "AWS"}}}
@@ -182,18 +171,10 @@ func newInstanceTypeItem(it catalogue.Type) instanceTypeItem {
 	return item
 }
 
-var burstable = regexp.MustCompile(`^t\d`)
-
-// manufacturers spells the catalogue's names as EC2 does.
-var manufacturers = map[string]string{"intel": "Intel", "amd": "AMD", "aws": "AWS", "apple": "Apple", "nvidia": "NVIDIA", "habana": "Habana", "xilinx": "Xilinx"}
-
 func newNetworkInfo(it catalogue.Type) networkInfo {
 	info := networkInfo{
-		Performance: "Up to 10 Gigabit", MaximumInterfaces: it.ENIs, MaximumCards: it.NetworkCards, IPv4PerInterface: it.IPv4PerENI,
-		IPv6Supported: true, ENA: "required", EFASupported: it.EFA > 0, Encryption: it.EncryptionInTransit,
-	}
-	if it.Hypervisor == "xen" {
-		info.ENA = "unsupported"
+		MaximumInterfaces: it.ENIs, MaximumCards: it.NetworkCards, IPv4PerInterface: it.IPv4PerENI,
+		IPv6Supported: true, ENA: enaSupport(it), EFASupported: it.EFA > 0, Encryption: it.EncryptionInTransit,
 	}
 	if it.EFA > 0 {
 		info.EFA = &efaInfo{Maximum: it.EFA}
@@ -203,7 +184,7 @@ func newNetworkInfo(it catalogue.Type) networkInfo {
 		others = (it.ENIs - it.DefaultCardENIs) / (it.NetworkCards - 1)
 	}
 	for i := range max(1, it.NetworkCards) {
-		card := cardItem{Index: i, Performance: info.Performance, MaximumInterfaces: others}
+		card := cardItem{Index: i, MaximumInterfaces: others}
 		if i == 0 {
 			card.MaximumInterfaces = it.DefaultCardENIs
 		}

@@ -2,6 +2,8 @@
 
 package fakeaws
 
+import "strings"
+
 // getParameter is SSM GetParameter.
 func getParameter(s *Server, r *request) (any, error) {
 	name := r.params["Name"]
@@ -11,9 +13,13 @@ func getParameter(s *Server, r *request) (any, error) {
 	if !ok {
 		return nil, errorf("ParameterNotFound", "Parameter %s not found.", name)
 	}
+	owner := s.opts.AccountID
+	if strings.HasPrefix(name, "/aws/") {
+		owner = "" // public
+	}
 	return map[string]any{"Parameter": map[string]any{
 		"Name": found.name, "Type": "String", "Value": found.value, "Version": found.version, "DataType": "text",
-		"ARN": "arn:aws:ssm:" + s.opts.Region + "::parameter" + found.name,
+		"ARN": "arn:aws:ssm:" + s.opts.Region + ":" + owner + ":parameter" + found.name,
 	}}, nil
 }
 
