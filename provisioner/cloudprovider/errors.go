@@ -24,6 +24,8 @@ const (
 	NodeClassNotReady LaunchFailure = "NodeClassNotReady"
 	// TokenMismatch: the token was used with other parameters: a machine may exist, find it by tag first.
 	TokenMismatch LaunchFailure = "TokenMismatch"
+	// Throttled: the cloud did not act on it, for a reason that passes by itself: the same again, later.
+	Throttled LaunchFailure = "Throttled"
 	// Unknown: no answer, or one that says nothing about the outcome: repeat with the same token.
 	Unknown LaunchFailure = "Unknown"
 	// Rejected: the cloud refused the request as such; repeating it is useless.
@@ -35,6 +37,12 @@ type LaunchError struct {
 	Failure LaunchFailure
 	// Code is the cloud's error code, if it gave one.
 	Code string
+	// Reason is the condition reason that Karpenter's users know: Unauthorized, VCPULimitExceeded, LaunchFailed, …
+	Reason string
+	// Untried: the cloud was not asked at all. Then it says nothing about an earlier launch with the token.
+	Untried bool
+	// Spent: the token has had its answer, and gives the same for ever: another try needs another token.
+	Spent bool
 	// Failures per offering, if the cloud named them.
 	Failures []OfferingFailure
 	Err      error

@@ -51,8 +51,9 @@ type Offering struct {
 	CapacityType string
 	// Price is USD per hour.
 	Price float64
-	// Available is false while the offering is known to be out of capacity.
-	Available bool
+	// Available is false while the offering is known to be out of capacity; Unavailable is why, in the cloud's words.
+	Available   bool
+	Unavailable string
 }
 
 // Labels are the labels that the offering adds to those of its type.

@@ -65,10 +65,14 @@ type LaunchRequest struct {
 	NodePool  string
 	NodeClass *awsv1.EC2NodeClass
 	// Options are the offerings to choose from, cheapest first, all of them large enough.
+	// The adapter takes as many of them as one call takes, none that it knows to be unavailable, and of the
+	// capacity types reserved before spot before on-demand.
 	Options []LaunchOption
 	// Requests are those of the claims, the most of each where they differ: a machine has what its type has only on
 	// request if they name it.
 	Requests v1.ResourceList
+	// MinValues are, by label, how many values the options of one call must have at least.
+	MinValues map[string]int
 	// Labels and Taints are given to the kubelet at registration; karpenter.sh/unregistered:NoExecute is among
 	// the Taints.
 	Labels map[string]string
@@ -97,6 +101,8 @@ type OfferingFailure struct {
 	InstanceType, Zone, CapacityType string
 	// Code and Message are the cloud's own.
 	Code, Message string
+	// Passing: the failure says nothing about the offering (the cloud was throttling, or at fault itself).
+	Passing bool
 }
 
 // Instance is one machine as the cloud describes it.

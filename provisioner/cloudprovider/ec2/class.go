@@ -168,7 +168,8 @@ func (c *class) withUnavailable(t *cloudprovider.InstanceType, u *unavailable) *
 	h := c.launchable[t.Name].hardware
 	var changed *cloudprovider.InstanceType
 	for i, offering := range t.Offerings {
-		if !u.blocks(h, offering.Zone, offering.CapacityType, c.byZone[offering.Zone]) {
+		why := u.blocks(h, offering.Zone, offering.CapacityType, "", c.byZone[offering.Zone])
+		if why == "" {
 			continue
 		}
 		if changed == nil {
@@ -176,7 +177,7 @@ func (c *class) withUnavailable(t *cloudprovider.InstanceType, u *unavailable) *
 			clone.Offerings = slices.Clone(t.Offerings)
 			changed = &clone
 		}
-		changed.Offerings[i].Available = false
+		changed.Offerings[i].Available, changed.Offerings[i].Unavailable = false, why
 	}
 	if changed == nil {
 		return t

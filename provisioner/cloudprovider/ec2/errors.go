@@ -23,30 +23,22 @@ var (
 	roleLimitCodes         = []string{"LimitExceeded", "LimitExceededException"}
 	parameterNotFoundCodes = []string{"ParameterNotFound"}
 
-	// insufficientCodes: an offering has no machine now, others may.
-	insufficientCodes = []string{
-		"InsufficientInstanceCapacity", "UnfulfillableCapacity", "Unsupported", "SpotMaxPriceTooLow",
-		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded",
-		"InvalidCapacityReservationState.Unavailable", "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded", spotRoleCode,
-	}
-	// quotaCodes: the account's quota of a group of instance families and a capacity type is used up.
-	quotaCodes = []string{"VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"}
-	// transientCodes: AWS did not act on the request, or does not say whether it did.
-	transientCodes = []string{
+	// throttleCodes: AWS did not act on the request.
+	throttleCodes = []string{
 		"RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
-		"TooManyRequestsException", "EC2ThrottledException", "BandwidthLimitExceeded", "SlowDown",
-		"InternalError", "InternalFailure", "InternalServerError", "ServerInternal", "Unavailable", "ServiceUnavailable", "RequestTimeout", "RequestTimeoutException",
+		"TooManyRequestsException", "EC2ThrottledException", "BandwidthLimitExceeded", "SlowDown", "ProvisionedThroughputExceededException",
+		"PriorRequestNotComplete", "TransactionInProgressException",
+	}
+	// transientCodes: AWS does not say whether it acted on the request.
+	transientCodes = []string{
+		"InternalError", "InternalFailure", "InternalServerError", "InternalServerException", "ServerInternal", "Unavailable", "ServiceUnavailable",
+		"ServiceUnavailableException", "RequestTimeout", "RequestTimeoutException", "ServerException",
 	}
 	credentialCodes = []string{
 		"AuthFailure", "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException", "InvalidSignatureException",
 		"SignatureDoesNotMatch", "RequestExpired", "IncompleteSignature", "MissingAuthenticationToken", "MissingAuthenticationTokenException", "OptInRequired",
 	}
 	permissionCodes = []string{"UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "Client.UnauthorizedOperation"}
-	// classCodes: what the class selects or sets is wrong, or not visible to EC2 yet.
-	classCodes = []string{
-		"InvalidAMIID.NotFound", "InvalidAMIID.Malformed", "InvalidAMIID.Unavailable", "InvalidSubnetID.NotFound", "InvalidGroup.NotFound",
-		"InvalidSecurityGroupID.NotFound", "InvalidUserData.Malformed", "InvalidKeyPair.NotFound", "InvalidSnapshot.NotFound", "PendingVerification",
-	}
 )
 
 const (
@@ -70,33 +62,33 @@ func hasCode(err error, codes []string) bool {
 	return err != nil && slices.Contains(codes, errorCode(err))
 }
 
-// failureOf says what an error code of a launch means, whether of the whole call or of one pool.
-func failureOf(code, message string) cloudprovider.LaunchFailure {
-	aboutClass := aboutProfile(message) || strings.Contains(message, vpcMismatchText)
-	switch {
-	case code == "", slices.Contains(transientCodes, code):
-		return cloudprovider.Unknown
-	case code == tokenMismatchCode:
-		return cloudprovider.TokenMismatch
-	case slices.Contains(insufficientCodes, code):
-		return cloudprovider.InsufficientCapacity
-	case slices.Contains(classCodes, code), slices.Contains(permissionCodes, code), aboutClass:
-		return cloudprovider.NodeClassNotReady
-	case slices.Contains(credentialCodes, code), slices.Contains(templateNotFoundCodes, code):
-		return cloudprovider.Unknown // refused before anything was done; the same request may pass later
-	}
-	return cloudprovider.Rejected
-}
-
 func aboutProfile(message string) bool {
 	return strings.Contains(message, profileInvalidText) || strings.Contains(message, profileInvalidText2)
 }
 
-// launchError gives a failed call of a launch its kind.
-func launchError(err error) *cloudprovider.LaunchError {
+// launchError gives a failed call of a launch its kind. doubtful: the request was sent before, and its answer is not
+// known; then a refusal to look at it proves nothing.
+func launchError(err error, doubtful bool) *cloudprovider.LaunchError {
 	code, message := "", ""
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		code, message = api.ErrorCode(), api.ErrorMessage()
 	}
-	return &cloudprovider.LaunchError{Failure: failureOf(code, message), Code: code, Err: err}
+	m := moodOf(code, message)
+	if errors.Is(err, errNotSent) {
+		m = mood{meaning: meansThrottle, reason: reasonThrottled}
+	}
+	failure := &cloudprovider.LaunchError{Failure: m.failure(), Code: code, Reason: m.reason, Err: &said{describe(err), err}}
+	if doubtful && failure.Failure == cloudprovider.Throttled {
+		failure.Failure = cloudprovider.Unknown
+	}
+	return failure
 }
+
+// said is an error in the words that people are shown.
+type said struct {
+	text string
+	err  error
+}
+
+func (e *said) Error() string { return e.text }
+func (e *said) Unwrap() error { return e.err }

@@ -4,7 +4,6 @@ package ec2
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -34,6 +33,7 @@ const (
 type choice struct {
 	class   *class
 	subnets map[string]subnet // by zone
+	options []cloudprovider.LaunchOption
 	at      time.Time
 }
 
@@ -43,6 +43,8 @@ type fleet struct {
 	class        *class
 	count        int
 	capacityType string
+	reservation  string // id, of a launch into one
+	options      []cloudprovider.LaunchOption
 	templates    []*templateSpec
 	configs      []ec2types.FleetLaunchTemplateConfigRequest
 	tags         map[string]string
@@ -58,17 +60,27 @@ func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudpro
 	made := p.choices[req.Token]
 	c := p.resolved(req.NodeClass)
 	var inFlight map[string]int64
-	if made == nil && c != nil {
+	chosen := *req
+	var failure *cloudprovider.LaunchError
+	switch {
+	case made != nil:
+		chosen.Options = made.options
+	case c != nil:
 		inFlight = maps.Clone(c.inFlight)
+		p.unavailable.expire(time.Now())
+		chosen.Options, failure = pick(c, p.unavailable, req.Options, req.MinValues)
 	}
 	p.mu.Unlock()
 	if made != nil {
-		return p.newFleet(made.class, req, made.subnets, nil)
+		return p.newFleet(made.class, &chosen, made.subnets, nil)
 	}
 	if c == nil {
-		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Err: cloudprovider.ErrNotReady}
+		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Reason: reasonLaunchFailed, Untried: true, Err: cloudprovider.ErrNotReady}
 	}
-	f, failure := p.newFleet(c, req, nil, inFlight)
+	if failure != nil {
+		return nil, failure
+	}
+	f, failure := p.newFleet(c, &chosen, nil, inFlight)
 	if failure != nil {
 		return nil, failure
 	}
@@ -82,7 +94,7 @@ func (p *Provider) choose(token string, f *fleet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.choices, func(_ string, made *choice) bool { return now.Sub(made.at) > choiceMemory })
-	p.choices[token] = &choice{class: f.class, subnets: f.subnets, at: now}
+	p.choices[token] = &choice{class: f.class, subnets: f.subnets, options: f.options, at: now}
 	for _, s := range f.subnets {
 		f.class.inFlight[s.id] += f.addresses
 	}
@@ -91,22 +103,19 @@ func (p *Provider) choose(token string, f *fleet) {
 func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest, subnets map[string]subnet, inFlight map[string]int64) (*fleet, *cloudprovider.LaunchError) {
 	if req.Token == "" || req.Count < 1 || req.Count > math.MaxInt32 || len(req.Claims) != req.Count {
 		err := fmt.Errorf("launch of %d machines for %d claims, token %q", req.Count, len(req.Claims), req.Token)
-		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.Rejected, Err: err}
+		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.Rejected, Reason: reasonLaunchFailed, Untried: true, Err: err}
 	}
-	f := &fleet{inFlight: inFlight, class: c, count: req.Count, images: map[string]string{}, subnets: map[string]subnet{}}
+	f := &fleet{inFlight: inFlight, class: c, count: req.Count, options: req.Options, images: map[string]string{}, subnets: map[string]subnet{}}
 	maps.Copy(f.subnets, subnets)
-	f.capacityType = onDemand
-	if slices.ContainsFunc(req.Options, func(o cloudprovider.LaunchOption) bool { return o.Offering.CapacityType == spot }) {
-		f.capacityType = spot
-	}
+	f.capacityType = capacityTypeOf(req.Options)
 	groups := f.group(req.Options, wantsEFA(req))
 	if len(groups) == 0 {
-		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.InsufficientCapacity, Err: errors.New("the class can launch none of the options")}
+		return nil, nothingLeft("the class can launch none of the options")
 	}
 	for _, group := range groups {
 		template, err := p.templateSpecOf(c, req, f.capacityType, group)
 		if err != nil {
-			return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Err: err}
+			return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Reason: reasonLaunchFailed, Untried: true, Err: err}
 		}
 		f.templates = append(f.templates, template)
 		f.configs = append(f.configs, ec2types.FleetLaunchTemplateConfigRequest{
@@ -171,9 +180,13 @@ func (f *fleet) group(options []cloudprovider.LaunchOption, efa bool) []*templat
 			i = len(groups)
 			groups = append(groups, &like)
 		}
-		groups[i].overrides = append(groups[i].overrides, ec2types.FleetLaunchTemplateOverridesRequest{
+		override := ec2types.FleetLaunchTemplateOverridesRequest{
 			InstanceType: ec2types.InstanceType(name), SubnetId: aws.String(place.id), AvailabilityZone: aws.String(offering.Zone),
-		})
+		}
+		if f.capacityType != spot { // EC2 has its own idea of spot: price and depth
+			override.Priority = aws.Float64(offering.Price)
+		}
+		groups[i].overrides = append(groups[i].overrides, override)
 		types[name], seen[key] = true, true
 		f.images[name] = how.image.ID
 		pods := how.hardware.pods(&f.class.shape) * int64(f.count)
@@ -221,8 +234,8 @@ func (f *fleet) input(token string) *ec2.CreateFleetInput {
 	}
 	if f.capacityType == spot {
 		input.SpotOptions = &ec2types.SpotOptionsRequest{AllocationStrategy: ec2types.SpotAllocationStrategyPriceCapacityOptimized}
-	} else {
-		input.OnDemandOptions = &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyLowestPrice}
+	} else { // by priority, which is our price: it knows of discounts that EC2's list does not
+		input.OnDemandOptions = &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyPrioritized}
 	}
 	return input
 }

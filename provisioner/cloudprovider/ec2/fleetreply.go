@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
 	"k8s.io/klog/v2"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
@@ -34,7 +34,14 @@ func (p *Provider) readFleet(ctx context.Context, f *fleet, out *ec2.CreateFleet
 	if len(result.Instances) > 0 {
 		return result, nil
 	}
-	return result, emptyFleet(result.Failures)
+	failure := emptyFleet(result.Failures)
+	for i := range out.Errors {
+		if code := aws.ToString(out.Errors[i].ErrorCode); code != "" && code == failure.Code {
+			failure.Err = &said{failure.Err.Error(), &smithy.GenericAPIError{Code: code, Message: aws.ToString(out.Errors[i].ErrorMessage)}}
+			break
+		}
+	}
+	return result, failure
 }
 
 // place reads type, zone and subnet of one reply item; any part of the reply may be missing.
@@ -72,11 +79,18 @@ func (f *fleet) instances(item *ec2types.CreateFleetInstance, now time.Time) []c
 
 func (f *fleet) failure(item *ec2types.CreateFleetError) cloudprovider.OfferingFailure {
 	instanceType, zone, _ := f.place(item.LaunchTemplateAndOverrides)
+	code, message := aws.ToString(item.ErrorCode), withoutSecrets(aws.ToString(item.ErrorMessage))
+	if code == spotRoleCode {
+		message = strings.TrimSuffix(message, ".") + spotRoleAdvice
+	}
 	return cloudprovider.OfferingFailure{
 		InstanceType: instanceType, Zone: zone, CapacityType: f.capacityType,
-		Code: aws.ToString(item.ErrorCode), Message: withoutSecrets(aws.ToString(item.ErrorMessage)),
+		Code: code, Message: message, Passing: moodOf(code, message).passing(),
 	}
 }
+
+const spotRoleAdvice = ". Spot needs the service-linked role AWSServiceRoleForEC2Spot: create it once (aws iam create-service-linked-role " +
+	"--aws-service-name spot.amazonaws.com), or grant iam:CreateServiceLinkedRole"
 
 // rememberFailures marks what each error says is used up: a pool, a quota, a subnet, or spot as a whole. What is wrong
 // with the class or passes by itself is no pool's fault.
@@ -93,40 +107,59 @@ func (p *Provider) rememberFailures(ctx context.Context, f *fleet, failures []ec
 		instanceType, zone, subnetID := f.place(failures[i].LaunchTemplateAndOverrides)
 		logger.V(2).Info("EC2 refused an offering", "instanceType", instanceType, "zone", zone, "capacityType", f.capacityType, "code", code)
 		how, known := f.class.launchable[instanceType]
-		switch kind := failureOf(code, message); {
-		case code == spotRoleCode:
-			p.unavailable.markCapacityType(now, spot)
-		case code == freeAddressesCode && subnetID != "":
-			p.unavailable.markSubnet(now, subnetID)
-		case slices.Contains(quotaCodes, code) && known:
-			p.unavailable.markQuota(now, quotaKey{how.hardware.quota, f.capacityType}, how.hardware.vcpus)
-		case known && (kind == cloudprovider.InsufficientCapacity || kind == cloudprovider.Rejected):
-			p.unavailable.markPool(now, pool{instanceType, zone, f.capacityType})
+		if !known {
+			how.hardware = &hardware{name: instanceType}
 		}
+		m := moodOf(code, message)
+		if m.meaning == meansRejected && known {
+			m.scope, m.ttl = scopePool, capacityFor // EC2 refuses this pool, whatever for: others may do
+		}
+		p.unavailable.remember(now, m, how.hardware, zone, f.capacityType, subnetID, f.reservation, code)
 	}
 }
 
+// rememberRefusal marks what the refusal of a whole call rules out.
+func (p *Provider) rememberRefusal(f *fleet, err error) {
+	code, message := "", ""
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		code, message = api.ErrorCode(), api.ErrorMessage()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unavailable.remember(time.Now(), moodOf(code, message), &hardware{}, "", f.capacityType, "", f.reservation, code)
+}
+
 // emptyFleet says why a launch gave nothing. What is wrong with the class comes first: no other offering would help.
+// If nothing was wrong but the moment, the same may be tried later.
 func emptyFleet(failures []cloudprovider.OfferingFailure) *cloudprovider.LaunchError {
-	worst := &cloudprovider.LaunchError{Failure: cloudprovider.InsufficientCapacity, Failures: failures, Err: errors.New("EC2 gave no instance and no reason")}
-	for i, of := range failures {
-		kind := failureOf(of.Code, of.Message)
-		if kind != cloudprovider.NodeClassNotReady && i > 0 {
+	worst := &cloudprovider.LaunchError{
+		Failure: cloudprovider.InsufficientCapacity, Reason: reasonCapacity, Failures: failures, Spent: true, Err: errors.New("EC2 gave no instance and no reason"),
+	}
+	passing := len(failures) > 0
+	for i := range failures {
+		of := &failures[i]
+		m := moodOf(of.Code, of.Message)
+		passing = passing && of.Passing
+		kind := m.failure()
+		if kind != cloudprovider.NodeClassNotReady && worst.Code != "" && (of.Passing || !moodOf(worst.Code, "").passing()) {
 			continue
 		}
-		worst.Code = of.Code
-		worst.Err = fmt.Errorf("%s in %s: %s", of.InstanceType, of.Zone, of.Message)
+		worst.Code, worst.Reason = of.Code, m.reason
+		worst.Err = fmt.Errorf("%s: %s in %s: %s", of.Code, of.InstanceType, of.Zone, of.Message)
 		if kind == cloudprovider.NodeClassNotReady {
 			worst.Failure = kind
 			return worst
 		}
+	}
+	if passing {
+		worst.Failure = cloudprovider.Throttled
 	}
 	return worst
 }
 
 // withoutSecrets cuts the encoded part off an authorization failure.
 func withoutSecrets(message string) string {
-	before, _, _ := strings.Cut(message, "Encoded authorization failure message")
+	before, _, _ := strings.Cut(message, encodedMark)
 	return strings.TrimSpace(before)
 }
 

@@ -32,6 +32,21 @@ type hardware struct {
 	networkCards int
 }
 
+// exotic types are launched only if nothing else will do: bare metal boots for long, accelerators are paid for.
+func (h *hardware) exotic() bool {
+	if strings.Contains(h.labels[awsv1.LabelInstanceSize], "metal") {
+		return true
+	}
+	for _, name := range []v1.ResourceName{
+		awsv1.ResourceNVIDIAGPU, awsv1.ResourceAMDGPU, awsv1.ResourceAWSNeuron, awsv1.ResourceAWSNeuronCore, awsv1.ResourceHabanaGaudi,
+	} {
+		if h.devices[name] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // newHardware reads what EC2 says of a type, and the table what EC2 does not say; nil if it has no architecture that
 // Kubernetes knows.
 func newHardware(info *ec2types.InstanceTypeInfo, region string, table typeLimits) *hardware {

@@ -28,21 +28,24 @@ const (
 )
 
 // Launch implements cloudprovider.Interface: CreateLaunchTemplate for each template that is new, then CreateFleet.
-// Subnets, images and the rest come from the last Resolve. With spot among the options only spot is asked for.
+// Subnets, images and the rest come from the last Resolve.
 func (p *Provider) Launch(ctx context.Context, req cloudprovider.LaunchRequest) (*cloudprovider.LaunchResult, error) {
 	f, failure := p.fleetFor(&req)
 	if failure != nil {
 		return nil, failure
 	}
-	ctx, cancel := context.WithTimeout(ctx, fleetTimeout)
+	ctx, cancel := context.WithTimeout(ctx, launchTimeout)
 	defer cancel()
+	made := &attempts{}
+	ctx = context.WithValue(ctx, attemptsKey{}, made)
 	for try := 1; ; try++ {
 		out, err := p.createFleet(ctx, f, clientToken(req.Token, try))
 		if err != nil {
 			if ctx.Err() == nil {
 				p.settle(f, nil)
 			}
-			return nil, launchError(err)
+			p.rememberRefusal(f, err)
+			return nil, p.explainLaunch(ctx, f, launchError(err, made.doubtful))
 		}
 		result, failure := p.readFleet(ctx, f, out)
 		if failure != nil && f.awaitsProfile(failure) && try < profileTries && sleep(ctx, profilePause) {
@@ -50,8 +53,9 @@ func (p *Provider) Launch(ctx context.Context, req cloudprovider.LaunchRequest) 
 		}
 		p.settle(f, result)
 		if failure != nil {
-			return nil, failure
+			return nil, p.explainLaunch(ctx, f, failure)
 		}
+		p.launched(f.class)
 		return result, nil
 	}
 }

@@ -11,7 +11,8 @@ type Permission struct {
 }
 
 // Permissions are all actions of this package's calls, and those that AWS checks because of what the calls carry.
-// They are a part of what Karpenter's own policy grants, so that a cluster's existing role works as it is.
+// All but sts:DecodeAuthorizationMessage, which may be left out, are a part of what Karpenter's own policy grants, so
+// that a cluster's existing role works as it is.
 var Permissions = []Permission{
 	{"ec2:CreateFleet", "launch"},
 	{"ec2:RunInstances", "checked by CreateFleet"},
@@ -38,4 +39,5 @@ var Permissions = []Permission{
 	{"iam:TagInstanceProfile", "checked by CreateInstanceProfile"},
 	{"pricing:GetProducts", "on-demand prices"},
 	{"ssm:GetParameter", "amiSelectorTerms with an alias or a parameter"},
+	{"sts:DecodeAuthorizationMessage", "which permission is missing, where EC2 encodes it; optional"},
 }

@@ -18,7 +18,7 @@ func TestPermissionsAreTheCalls(t *testing.T) {
 	want := slices.Clone(implied)
 	for service, api := range map[string]reflect.Type{
 		"ec2": reflect.TypeFor[EC2API](), "eks": reflect.TypeFor[EKSAPI](), "iam": reflect.TypeFor[IAMAPI](),
-		"ssm": reflect.TypeFor[SSMAPI](), "pricing": reflect.TypeFor[PricingAPI](),
+		"ssm": reflect.TypeFor[SSMAPI](), "pricing": reflect.TypeFor[PricingAPI](), "sts": reflect.TypeFor[STSAPI](),
 	} {
 		for method := range api.Methods() {
 			want = append(want, service+":"+method.Name)

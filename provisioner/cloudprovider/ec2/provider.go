@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 )
@@ -25,10 +27,14 @@ const (
 	// DefaultVMMemoryOverhead is the share of the advertised memory that a guest does not see.
 	DefaultVMMemoryOverhead = 0.075
 
-	// callTimeout bounds one call with its retries; a paginated read gets it per page.
-	callTimeout = 15 * time.Second
-	// fleetTimeout bounds CreateFleet, which may take long and can be repeated with its token.
-	fleetTimeout = 45 * time.Second
+	// callTimeout bounds one call with its retries and the wait for its turn; a paginated read gets it per page.
+	callTimeout = 20 * time.Second
+	// sendTimeout bounds one attempt of a call, fleetTimeout one of CreateFleet, which may take long and can be
+	// repeated with its token.
+	sendTimeout  = 10 * time.Second
+	fleetTimeout = 30 * time.Second
+	// launchTimeout bounds all calls of a launch and the waits between them.
+	launchTimeout = 75 * time.Second
 )
 
 // Options are fixed for the life of a Provider.
@@ -56,11 +62,14 @@ type Provider struct {
 	memoryOverhead float64
 	endpoints      map[string]string // by service, for messages
 
+	limiter *limiter // of all calls
+
 	ec2     EC2API
 	eks     EKSAPI
 	iam     IAMAPI
 	ssm     SSMAPI
 	pricing PricingAPI
+	sts     STSAPI
 
 	refreshing gate // held while the cluster's facts and the catalogue are read
 
@@ -72,6 +81,7 @@ type Provider struct {
 	unavailable *unavailable
 	templates   map[string]*template // by name
 	choices     map[string]*choice   // by token
+	faults      launchFaults
 }
 
 var _ cloudprovider.Interface = (*Provider)(nil)
@@ -95,6 +105,8 @@ func New(opts Options) *Provider {
 	if opts.VMMemoryOverhead != nil {
 		overhead = *opts.VMMemoryOverhead
 	}
+	limiter := newLimiter()
+	opts.AWS.APIOptions = append(slices.Clone(opts.AWS.APIOptions), limiter.limited)
 	compute, cluster, identity := ec2.NewFromConfig(opts.AWS), eks.NewFromConfig(opts.AWS), iam.NewFromConfig(opts.AWS)
 	region := opts.AWS.Region
 	endpoint := func(base *string, host string) string {
@@ -109,8 +121,10 @@ func New(opts Options) *Provider {
 			"ec2": endpoint(compute.Options().BaseEndpoint, "ec2."+region+".amazonaws.com"),
 			"eks": endpoint(cluster.Options().BaseEndpoint, "eks."+region+".amazonaws.com"),
 		},
-		ec2: compute, eks: cluster, iam: identity, ssm: ssm.NewFromConfig(opts.AWS),
+		limiter: limiter,
+		ec2:     compute, eks: cluster, iam: identity, ssm: ssm.NewFromConfig(opts.AWS),
 		pricing: pricing.NewFromConfig(opts.AWS, func(o *pricing.Options) { o.Region = pricingRegion(region) }),
+		sts:     sts.NewFromConfig(opts.AWS),
 
 		refreshing:  newGate(),
 		parameters:  map[string]parameter{},
@@ -118,6 +132,7 @@ func New(opts Options) *Provider {
 		unavailable: newUnavailable(),
 		templates:   map[string]*template{},
 		choices:     map[string]*choice{},
+		faults:      launchFaults{byClass: map[string]launchFault{}},
 	}
 }
 

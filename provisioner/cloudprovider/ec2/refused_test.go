@@ -46,9 +46,9 @@ func TestRefusedPoolIsAvoidedForAWhile(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(unavailableFor)
+		time.Sleep(capacityFor)
 		if n := c.available(t, c.typeNamed(t, class, "m5.large"), onDemand); n != 3 {
-			t.Errorf("%d zones available after %v, want 3", n, unavailableFor)
+			t.Errorf("%d zones available after %v, want 3", n, capacityFor)
 		}
 	})
 }
@@ -64,7 +64,12 @@ func TestNothingLaunched(t *testing.T) {
 		"quota":       {fakeaws.Rule{PerPool: true, Code: "VcpuLimitExceeded"}, cloudprovider.InsufficientCapacity, 3, 0},
 		"profile":     {fakeaws.Rule{PerPool: true, Code: "InvalidParameterValue", Message: "Invalid IAM Instance Profile name"}, cloudprovider.NodeClassNotReady, 3, 3},
 		"permission":  {fakeaws.Rule{Code: "UnauthorizedOperation", Status: 403}, cloudprovider.NodeClassNotReady, 3, 3},
-		"throttled":   {fakeaws.Rule{Code: "RequestLimitExceeded", Status: 503}, cloudprovider.Unknown, 3, 3},
+		"throttled":   {fakeaws.Rule{Code: "RequestLimitExceeded", Status: 503}, cloudprovider.Throttled, 3, 3},
+		"throttled pools": {fakeaws.Rule{PerPool: true, Code: "RequestLimitExceeded"}, cloudprovider.Throttled, 3, 3},
+		"EC2's own fault": {fakeaws.Rule{PerPool: true, Code: "InternalError"}, cloudprovider.Throttled, 3, 3},
+		"internal":        {fakeaws.Rule{Code: "InternalError", Status: 500}, cloudprovider.Unknown, 3, 3},
+		"fleets":          {fakeaws.Rule{Code: "MaxFleetCountExceeded"}, cloudprovider.InsufficientCapacity, 0, 0},
+		"volumes in zone": {fakeaws.Rule{PerPool: true, Code: "InsufficientVolumeCapacity", Zone: "us-east-1a"}, "", 2, 2},
 		"refused":     {fakeaws.Rule{Code: "InvalidFleetConfig"}, cloudprovider.Rejected, 3, 3},
 	}
 	for name, tc := range cases {
@@ -75,6 +80,9 @@ func TestNothingLaunched(t *testing.T) {
 				tc.rule.Action = "CreateFleet"
 				c.aws.SetFault(tc.rule)
 				_, err := c.Launch(t.Context(), launchRequest(class, "g1-1", c.options(t, class, onDemand, "m5.4xlarge")))
+				if tc.want == "" && err == nil {
+					err = &cloudprovider.LaunchError{Code: tc.rule.Code}
+				}
 				if failure := wantLaunchError(t, err); failure.Failure != tc.want || failure.Code != tc.rule.Code {
 					t.Errorf("got %v, want %s", err, tc.want)
 				}

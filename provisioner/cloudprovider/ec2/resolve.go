@@ -42,7 +42,7 @@ func (p *Provider) Resolve(ctx context.Context, of *awsv1.EC2NodeClass) (*awsv1.
 	before := p.resolved(of)
 	p.mu.Unlock()
 	if before != nil && time.Since(before.resolvedAt) < resolveTTL {
-		return before.object.Status.DeepCopy(), nil
+		return p.withLaunchFault(of, before.object.Status.DeepCopy()), nil
 	}
 	f := p.lookUp(ctx, of, familyFault == nil, before)
 	next := &class{object: of.DeepCopy(), family: family, inFlight: map[string]int64{}}
@@ -51,7 +51,7 @@ func (p *Provider) Resolve(ctx context.Context, of *awsv1.EC2NodeClass) (*awsv1.
 		return nil, context.Cause(ctx)
 	}
 	p.publish(ctx, next, err == nil)
-	return next.object.Status.DeepCopy(), err
+	return p.withLaunchFault(of, next.object.Status.DeepCopy()), err
 }
 
 // lookUp asks AWS for everything at once.

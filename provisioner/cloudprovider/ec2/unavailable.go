@@ -3,6 +3,7 @@
 package ec2
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,55 +12,83 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// unavailableFor is how long EC2's refusal of a pool is believed.
-const unavailableFor = 3 * time.Minute
+// mark is one thing that is believed to be out. Fields that are empty mean any; a mark with none means everything.
+type mark struct {
+	instanceType, zone, capacityType string
+	subnet                           string
+	quota                            string
+	reservation                      string
+}
 
-// quotaKey is what an EC2 service quota counts.
-type quotaKey struct{ group, capacityType string }
-
-// quotaUsed says that a machine of so many vCPUs did not fit into a quota any more.
-type quotaUsed struct {
+// belief is why and until when.
+type belief struct {
+	until  time.Time
+	reason string
+	// vcpus of the smallest machine that a quota refused: smaller ones may still fit.
 	vcpus int64
-	until time.Time
 }
 
-// unavailable remembers what EC2 refused. Its owner guards it. Entries end by themselves; sequence grows whenever
-// what it answers may have changed.
+// unavailable remembers what EC2 refused: the one memory that the planner (InstanceTypes) and the launcher (fleetFor)
+// share. Its owner guards it. Entries end by themselves; sequence grows whenever what it answers may have changed.
 type unavailable struct {
-	sequence      int
-	pools         map[pool]time.Time
-	quotas        map[quotaKey]quotaUsed
-	capacityTypes map[string]time.Time
-	subnets       map[string]time.Time // without free addresses
-	nextExpiry    time.Time            // zero: nothing is remembered
+	sequence   int
+	marks      map[mark]belief
+	subnets    int       // marks of subnets
+	nextExpiry time.Time // zero: nothing is remembered
 }
 
-func newUnavailable() *unavailable {
-	return &unavailable{
-		pools: map[pool]time.Time{}, quotas: map[quotaKey]quotaUsed{}, capacityTypes: map[string]time.Time{}, subnets: map[string]time.Time{},
+func newUnavailable() *unavailable { return &unavailable{marks: map[mark]belief{}} }
+
+// remember notes what a mood says of an offering: nothing, if it rules nothing out.
+func (u *unavailable) remember(now time.Time, m mood, h *hardware, zone, capacityType, subnetID, reservationID, code string) {
+	b := belief{until: now.Add(m.ttl), reason: code}
+	var key mark
+	needed := []string{"any"} // without it the reply does not say what it is about
+	switch m.scope {
+	case scopeNone:
+		return
+	case scopePool:
+		key = mark{instanceType: h.name, zone: zone, capacityType: capacityType, reservation: reservationID}
+		needed = []string{h.name, zone}
+	case scopeTypeInZone:
+		key = mark{instanceType: h.name, zone: zone}
+		needed = []string{h.name, zone}
+	case scopeZone:
+		key = mark{zone: zone}
+		needed = []string{zone}
+	case scopeSubnet:
+		key = mark{subnet: subnetID}
+		needed = []string{subnetID}
+	case scopeCapacityType:
+		key = mark{capacityType: capacityType}
+		needed = []string{capacityType}
+	case scopeQuota:
+		key, b.vcpus = mark{quota: h.quota, capacityType: capacityType}, h.vcpus
+		needed = []string{h.quota}
+	case scopeReservation:
+		key = mark{reservation: reservationID}
+		needed = []string{reservationID}
+	case scopeAccount:
+		key = mark{}
 	}
+	if slices.Contains(needed, "") {
+		return
+	}
+	if before, ok := u.marks[key]; ok && key.quota != "" {
+		b.vcpus = min(b.vcpus, before.vcpus)
+	}
+	u.note(key, b)
 }
 
-func (u *unavailable) remember(now time.Time) time.Time {
-	until := now.Add(unavailableFor)
-	if u.nextExpiry.IsZero() || until.Before(u.nextExpiry) {
-		u.nextExpiry = until
+func (u *unavailable) note(key mark, b belief) {
+	if _, had := u.marks[key]; !had && key.subnet != "" {
+		u.subnets++
+	}
+	u.marks[key] = b
+	if u.nextExpiry.IsZero() || b.until.Before(u.nextExpiry) {
+		u.nextExpiry = b.until
 	}
 	u.sequence++
-	return until
-}
-
-func (u *unavailable) markPool(now time.Time, p pool)           { u.pools[p] = u.remember(now) }
-func (u *unavailable) markCapacityType(now time.Time, t string) { u.capacityTypes[t] = u.remember(now) }
-func (u *unavailable) markSubnet(now time.Time, id string)      { u.subnets[id] = u.remember(now) }
-
-// markQuota says that a machine with so many vCPUs was refused: smaller ones may still fit.
-func (u *unavailable) markQuota(now time.Time, key quotaKey, vcpus int64) {
-	until := u.remember(now)
-	if before, ok := u.quotas[key]; ok {
-		vcpus = min(vcpus, before.vcpus)
-	}
-	u.quotas[key] = quotaUsed{vcpus: vcpus, until: until}
 }
 
 // expire drops what has ended.
@@ -67,40 +96,62 @@ func (u *unavailable) expire(now time.Time) {
 	if u.nextExpiry.IsZero() || now.Before(u.nextExpiry) {
 		return
 	}
-	next := time.Time{}
-	ended := func(until time.Time) bool {
-		if !now.Before(until) {
+	u.nextExpiry, u.subnets = time.Time{}, 0
+	maps.DeleteFunc(u.marks, func(key mark, b belief) bool {
+		if !now.Before(b.until) {
 			return true
 		}
-		if next.IsZero() || until.Before(next) {
-			next = until
+		if u.nextExpiry.IsZero() || b.until.Before(u.nextExpiry) {
+			u.nextExpiry = b.until
+		}
+		if key.subnet != "" {
+			u.subnets++
 		}
 		return false
-	}
-	maps.DeleteFunc(u.pools, func(_ pool, until time.Time) bool { return ended(until) })
-	maps.DeleteFunc(u.quotas, func(_ quotaKey, used quotaUsed) bool { return ended(used.until) })
-	maps.DeleteFunc(u.capacityTypes, func(_ string, until time.Time) bool { return ended(until) })
-	maps.DeleteFunc(u.subnets, func(_ string, until time.Time) bool { return ended(until) })
-	u.nextExpiry = next
+	})
 	u.sequence++
 }
 
 // empty says that nothing is remembered.
 func (u *unavailable) empty() bool { return u.nextExpiry.IsZero() }
 
-// blocks says whether the offering is out, given the class's subnets in the zone.
-func (u *unavailable) blocks(h *hardware, zone, capacityType string, subnets []string) bool {
-	if _, out := u.capacityTypes[capacityType]; out {
-		return true
+// blocks says why the offering is out, given the class's subnets in the zone; "" if it is not known to be.
+func (u *unavailable) blocks(h *hardware, zone, capacityType, reservationID string, subnets []string) string {
+	if u.empty() {
+		return ""
 	}
-	if _, out := u.pools[pool{h.name, zone, capacityType}]; out {
-		return true
+	for _, key := range []mark{
+		{},
+		{zone: zone},
+		{capacityType: capacityType},
+		{instanceType: h.name, zone: zone},
+		{instanceType: h.name, zone: zone, capacityType: capacityType, reservation: reservationID},
+	} {
+		if b, out := u.marks[key]; out {
+			return b.reason
+		}
 	}
-	if used, ok := u.quotas[quotaKey{h.quota, capacityType}]; ok && h.vcpus >= used.vcpus {
-		return true
+	if reservationID != "" {
+		if b, out := u.marks[mark{reservation: reservationID}]; out {
+			return b.reason
+		}
 	}
-	full := func(id string) bool { _, out := u.subnets[id]; return out }
-	return len(subnets) > 0 && len(u.subnets) > 0 && !slices.ContainsFunc(subnets, func(id string) bool { return !full(id) })
+	if b, out := u.marks[mark{quota: h.quota, capacityType: capacityType}]; out && h.vcpus >= b.vcpus && h.quota != "" {
+		return b.reason
+	}
+	if u.subnets == 0 || len(subnets) == 0 {
+		return ""
+	}
+	reason := ""
+	full := func(id string) bool {
+		b, out := u.marks[mark{subnet: id}]
+		reason = b.reason
+		return out
+	}
+	if slices.ContainsFunc(subnets, func(id string) bool { return !full(id) }) {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", reason, strings.Join(subnets, ", "))
 }
 
 // quotaGroup names the vCPU quota that a type counts against. AWS counts most families together.
