@@ -66,7 +66,7 @@ func TestPolicyIsLeastPrivilege(t *testing.T) {
 				t.Errorf("%s allows %s", s.Sid, action)
 			}
 			_, verb, _ := strings.Cut(action, ":")
-			reads = reads && (strings.HasPrefix(verb, "Describe") || strings.HasPrefix(verb, "Get") || strings.HasPrefix(verb, "List"))
+			reads = reads && (strings.HasPrefix(verb, "Describe") || strings.HasPrefix(verb, "Get") || strings.HasPrefix(verb, "List") || strings.HasPrefix(verb, "Decode"))
 		}
 		for _, resource := range s.Resource {
 			if resource == "*" && !reads {

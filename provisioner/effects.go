@@ -101,13 +101,27 @@ func (p *Provisioner) perform(ctx context.Context, action lifecycle.Action) {
 func (p *Provisioner) inTime(ctx context.Context, action lifecycle.Action) ([]lifecycle.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, effectTimeout(action))
 	defer cancel()
+	work := p.work
+	if ofCloud(action) {
+		work = p.cloudWork
+	}
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case p.work <- struct{}{}:
+	case work <- struct{}{}:
 	}
-	defer func() { <-p.work }()
+	defer func() { <-work }()
 	return p.effect(ctx, action)
+}
+
+// ofCloud says that an action calls the cloud, whose adapter has a queue of its own: those that wait there must not keep
+// the API server's waiting.
+func ofCloud(action lifecycle.Action) bool {
+	switch action.(type) {
+	case lifecycle.Launch, lifecycle.FindInstances, lifecycle.TagInstance, lifecycle.Terminate, lifecycle.AwaitTermination:
+		return true
+	}
+	return false
 }
 
 // errUnknownAction is a fault of ours; a test makes sure that every action is handled.

@@ -24,7 +24,7 @@ func (p *Provisioner) launch(ctx context.Context, a lifecycle.Launch) ([]lifecyc
 	req, err := p.launchRequest(a)
 	if err != nil {
 		return []lifecycle.Event{lifecycle.LaunchFailed{
-			Group: a.Group, Attempt: a.Attempt, Failure: cloudprovider.NodeClassNotReady, Message: err.Error(),
+			Group: a.Group, Attempt: a.Attempt, Failure: cloudprovider.NodeClassNotReady, Untried: true, Message: err.Error(),
 		}}, nil
 	}
 	if err := p.Leading(); err != nil {
@@ -34,11 +34,13 @@ func (p *Provisioner) launch(ctx context.Context, a lifecycle.Launch) ([]lifecyc
 	if err != nil {
 		failed := lifecycle.LaunchFailed{Group: a.Group, Attempt: a.Attempt, Failure: cloudprovider.Unknown, Message: err.Error()}
 		if launchErr, ok := errors.AsType[*cloudprovider.LaunchError](err); ok {
-			failed.Failure = launchErr.Failure
-			failed.Failures = launchErr.Failures
+			failed.Failure, failed.Failures, failed.Reason = launchErr.Failure, launchErr.Failures, launchErr.Reason
+			failed.Untried, failed.Spent, failed.Message = launchErr.Untried, launchErr.Spent, launchErr.Err.Error()
 		}
+		p.launchRefused(a, failed)
 		return []lifecycle.Event{failed}, nil
 	}
+	p.launchAccepted(a, req.NodeClass.Name)
 	return []lifecycle.Event{lifecycle.Launched{
 		Group: a.Group, Attempt: a.Attempt, Instances: result.Instances, Failures: result.Failures,
 	}}, nil
@@ -47,6 +49,9 @@ func (p *Provisioner) launch(ctx context.Context, a lifecycle.Launch) ([]lifecyc
 // launchRequest is built from the NodeClaims and their class alone, so that a restarted process asks for the same.
 func (p *Provisioner) launchRequest(a lifecycle.Launch) (cloudprovider.LaunchRequest, error) {
 	first := a.Claims[0]
+	if first.Spec.NodeClassRef == nil {
+		return cloudprovider.LaunchRequest{}, fmt.Errorf("NodeClaim %s names no EC2NodeClass", first.Name)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	st := p.classes[first.Spec.NodeClassRef.Name]
@@ -60,6 +65,7 @@ func (p *Provisioner) launchRequest(a lifecycle.Launch) (cloudprovider.LaunchReq
 		NodePool:  first.Labels[karpv1.NodePoolLabelKey],
 		NodeClass: st.resolved,
 		Options:   a.Options,
+		MinValues: lifecycle.MinValues(first),
 		Labels:    first.Labels,
 		Taints:    append(append([]v1.Taint{unregistered}, first.Spec.Taints...), first.Spec.StartupTaints...),
 	}

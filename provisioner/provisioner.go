@@ -48,8 +48,10 @@ type Provisioner struct {
 	pods  cache.SharedIndexInformer
 	gates atomic.Pointer[map[string]Gate]
 	ready readiness
-	// work bounds the calls in flight, so that a burst cannot take all connections.
+	// work bounds the API calls in flight, so that a burst cannot take all connections.
 	work chan struct{}
+	// cloudWork bounds those of the cloud, which wait for their turn in the adapter.
+	cloudWork chan struct{}
 	// hints carries best-effort pod status patches.
 	hints hints
 
@@ -95,14 +97,19 @@ func New(o Options) (*Provisioner, error) {
 		foreign:  map[string]string{},
 		wake:     make(chan struct{}, 1),
 		work:     make(chan struct{}, maxCalls),
+
+		cloudWork: make(chan struct{}, maxCloudCalls),
 	}
 	p.gates.Store(&map[string]Gate{})
 	p.hints.init()
 	return p, p.watchCore()
 }
 
-// maxCalls is the number of API and cloud calls in flight.
+// maxCalls is the number of API calls in flight.
 const maxCalls = 100
+
+// maxCloudCalls is the number of cloud actions in flight or waiting for their turn.
+const maxCloudCalls = 5000
 
 // SetScheduler connects the scheduler; it must happen before Lead.
 func (p *Provisioner) SetScheduler(s Scheduler) { p.sched = s }

@@ -19,7 +19,18 @@ func (p *Provisioner) publish(a lifecycle.Publish) {
 		}
 	}
 	p.Recorder.Eventf(ref, nil, a.Type, a.Reason, "Provisioning", "%s", cut(a.Message))
+	for i, r := range a.Pods {
+		if i == maxTold {
+			return
+		}
+		if pod := p.stored(r.Namespace, r.Name, r.UID); pod != nil {
+			p.Recorder.Eventf(pod, ref, a.Type, a.Reason, "Provisioning", "%s", cut(a.Message))
+		}
+	}
 }
+
+// maxTold is how many pods of a claim are told of one thing: one of a ReplicaSet's is enough to understand it.
+const maxTold = 100
 
 // nodeRef refers to a Node as kubelets do: by name.
 func nodeRef(name string) *v1.ObjectReference {

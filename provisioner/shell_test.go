@@ -36,7 +36,7 @@ func newShell(t *testing.T, cloud cloudprovider.Interface) (*Provisioner, *queue
 	q := &queue{}
 	p.SetScheduler(q)
 	p.ctx = t.Context()
-	p.work = make(chan struct{})
+	p.work, p.cloudWork = make(chan struct{}), make(chan struct{})
 	p.apply(lifecycle.Synced{})
 	p.synced = true
 	return p, q

@@ -16,12 +16,16 @@ import (
 	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"
 )
 
-// maxTypes is Karpenter's: a NodeClaim lists at most 60 instance types.
-const maxTypes = 60
+const (
+	// firstTypes is Karpenter's: a launch asks for at most 60 instance types.
+	firstTypes = 60
+	// maxTypes is how many a NodeClaim lists: when the first ones have no capacity, its launch goes on with the next.
+	maxTypes = 3 * firstTypes
+)
 
 // snapshot is the world as the planner sees it; mu is held.
 func (p *Provisioner) snapshot(pod *v1.Pod, schedulerName string) plan.Snapshot {
-	s := plan.Snapshot{MaxTypes: maxTypes, Classes: plan.Classes(p.pending(pod, schedulerName))}
+	s := plan.Snapshot{MaxTypes: maxTypes, FirstTypes: firstTypes, Classes: plan.Classes(p.pending(pod, schedulerName))}
 	daemons := p.daemons()
 	for _, name := range p.poolNames() {
 		st := p.pools[name]

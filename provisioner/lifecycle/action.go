@@ -125,8 +125,10 @@ type RemoveClaimFinalizer struct {
 	UID  types.UID
 }
 
-// Publish records an event on a NodeClaim (or its Node): type, reason and message as users see them.
+// Publish records an event on a NodeClaim (or its Node): type, reason and message as users see them. Pods that wait for
+// the machine are told too.
 type Publish struct {
+	Pods                  []Pod
 	Claim, Node           string
 	Type, Reason, Message string
 }

@@ -31,6 +31,9 @@ type Config struct {
 	PollEvery time.Duration
 	// BlockMin (10 s) to BlockMax (5 min) is how long a pool whose launches are refused opens no claims.
 	BlockMin, BlockMax time.Duration
+	// RefusedFor (45 s) is how long a launch is tried again, RetryMin (1 s) doubling between tries, while the cloud
+	// refuses what its class asks for: somebody may be repairing it, but other pools may serve the pods as well.
+	RefusedFor, RetryMin time.Duration
 	// MaxAttempts (10) launches are made for one claim, each with what the last one left of its options.
 	MaxAttempts int
 	// Price is USD per hour of an offering, for the message of a removal; nil, or false: not known.
@@ -55,6 +58,8 @@ func (c Config) withDefaults() Config {
 		{&c.BackoffMin, 500 * time.Millisecond},
 		{&c.BackoffMax, 30 * time.Second},
 		{&c.PollEvery, 2 * time.Second},
+		{&c.RefusedFor, 45 * time.Second},
+		{&c.RetryMin, time.Second},
 		{&c.BlockMin, 10 * time.Second},
 		{&c.BlockMax, 5 * time.Minute},
 	} {

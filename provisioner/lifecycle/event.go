@@ -94,6 +94,9 @@ type LaunchFailed struct {
 	Group   string
 	Attempt int
 	Failure cloudprovider.LaunchFailure
+	// Reason is the condition's; "" is the failure's own name. Untried and Spent are as in cloudprovider.LaunchError.
+	Reason         string
+	Untried, Spent bool
 	// Failures name the offerings that had nothing, if the cloud did; none with InsufficientCapacity means all.
 	Failures []cloudprovider.OfferingFailure
 	Message  string

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 )
@@ -25,6 +24,7 @@ type group struct {
 	// last is the highest attempt of any member; known are the attempts whose outcome is.
 	last  int
 	known map[int]bool
+	patience
 }
 
 // launch is an attempt in progress.
@@ -35,6 +35,8 @@ type launch struct {
 	// doubt: the request may have been sent before and its answer lost. A refusal that the cloud, or we, may give
 	// without looking at the token then proves nothing.
 	doubt bool
+	// unseen: the last request is known not to have been acted on.
+	unseen bool
 	// finding: instances are looked up until findUntil, then verdict holds for claims without one.
 	finding   bool
 	findUntil time.Time
@@ -77,6 +79,10 @@ func (g *group) launching(c *claim) bool {
 }
 
 func (g *group) reconcile(s *State) {
+	if g.flying == nil && s.now.Before(g.notBefore) {
+		s.wakeAt(g, g.notBefore)
+		return
+	}
 	if g.flying == nil && !g.begin() {
 		return
 	}
@@ -95,8 +101,8 @@ func (g *group) reconcile(s *State) {
 	want := strconv.Itoa(l.attempt)
 	f := s.flights[a.Key()]
 	before := f != nil && f.want == want
-	if s.send(g, a, want, s.cfg.LaunchActionTimeout) && before {
-		l.doubt = true
+	if s.send(g, a, want, s.cfg.LaunchActionTimeout) {
+		l.doubt, l.unseen = l.doubt || before && !l.unseen, false
 	}
 }
 
@@ -170,7 +176,8 @@ func (s *State) onLaunched(ev Launched) {
 	l := g.flying
 	s.match(g, l.claims, ev.Instances)
 	g.resolve(s)
-	s.shorten(g, l, ev.Failures, "no offering had a machine")
+	g.patience = patience{}
+	s.shorten(g, l, ev.Failures)
 }
 
 func (s *State) onFound(ev Found) {
@@ -189,7 +196,7 @@ func (s *State) onFound(ev Found) {
 		s.judge(g, l, *l.verdict)
 		return
 	}
-	s.again(g, l, l.options)
+	s.again(g, l, l.options, "")
 }
 
 // resolve ends an attempt: its outcome is known.
@@ -213,88 +220,20 @@ func (s *State) onLaunchFailed(ev LaunchFailed) {
 	case ev.Failure == cloudprovider.TokenMismatch:
 		s.answer(key, 0)
 		s.find(g, nil)
+	case ev.Failure == cloudprovider.Throttled && !ev.Spent:
+		s.fail(key)
+		l.unseen = true
+		s.excuse(l, ev)
 	case ev.Failure == cloudprovider.Unknown:
 		s.fail(key)
-		for _, c := range l.claims {
-			if !c.ending() && !c.launched() {
-				s.setCondition(c, karpv1.ConditionTypeLaunched, metav1.ConditionUnknown, "LaunchFailed", cut(ev.Message))
-				s.mark(c)
-			}
-		}
-	case l.doubt && ev.Failure != cloudprovider.InsufficientCapacity:
+		s.tell(l, metav1.ConditionUnknown, ev)
+	case l.doubt && (ev.Failure != cloudprovider.InsufficientCapacity || ev.Untried):
 		s.answer(key, 0)
 		s.find(g, &ev)
 	default:
 		s.answer(key, 0)
 		g.resolve(s)
 		s.judge(g, l, ev)
-	}
-}
-
-// judge applies a failure to the claims of an attempt that have no machine.
-func (s *State) judge(g *group, l *launch, ev LaunchFailed) {
-	if ev.Failure == cloudprovider.InsufficientCapacity {
-		if len(ev.Failures) == 0 {
-			s.again(g, l, nil)
-			return
-		}
-		s.shorten(g, l, ev.Failures, ev.Message)
-		return
-	}
-	for _, c := range l.claims {
-		if c.ending() || c.launched() {
-			continue
-		}
-		s.block(c.pool, ev.Message)
-		s.setCondition(c, karpv1.ConditionTypeLaunched, metav1.ConditionFalse, string(ev.Failure), cut(ev.Message))
-		s.patch(c)
-		s.giveUp(c, string(ev.Failure), cut(ev.Message))
-	}
-}
-
-// shorten takes failed offerings off the options and launches again what has no machine.
-func (s *State) shorten(g *group, l *launch, failures []cloudprovider.OfferingFailure, message string) {
-	failed := map[[3]string]bool{}
-	for _, f := range failures {
-		failed[[3]string{f.InstanceType, f.Zone, f.CapacityType}] = true
-		if f.Message != "" && message == "" {
-			message = f.Message
-		}
-	}
-	var rest []cloudprovider.LaunchOption
-	for _, o := range l.options {
-		if !failed[[3]string{o.InstanceType.Name, o.Offering.Zone, o.Offering.CapacityType}] {
-			rest = append(rest, o)
-		}
-	}
-	s.again(g, l, rest)
-}
-
-// again gives the claims of an attempt that have no machine a new one over the options, or gives them up.
-func (s *State) again(g *group, l *launch, options []cloudprovider.LaunchOption) {
-	var left []*claim
-	for _, c := range l.claims {
-		if !c.ending() && !c.launched() {
-			left = append(left, c)
-		}
-	}
-	if len(left) == 0 {
-		return
-	}
-	if len(options) == 0 || g.last >= s.cfg.MaxAttempts {
-		for _, c := range left {
-			s.giveUp(c, string(cloudprovider.InsufficientCapacity), "no capacity in any offering that could hold the pods of "+c.name)
-		}
-		return
-	}
-	g.last++
-	for _, c := range left {
-		c.attempt, c.options = g.last, options
-		c.own.annotate(AttemptAnnotation, strconv.Itoa(g.last))
-		c.own.annotate(SizeAnnotation, strconv.Itoa(len(left)))
-		c.room = leastAllocatable(c)
-		s.account(c)
-		s.mark(c)
 	}
 }
 

@@ -95,7 +95,7 @@ func (p *planner) causeOf(pl *pool, c *class) cause {
 	available := slices.DeleteFunc(slices.Clone(big), func(o place) bool { return !o.offering.Available })
 	if len(available) == 0 {
 		return cause{7, ReasonNoCapacity, fmt.Sprintf("all %d offerings of NodePool %q that fit the pod are out of capacity now (%s); allow more types, zones or capacity types",
-			len(big), pl.name, placeNames(big))}
+			len(big), pl.name, placeNames(big)+unavailableFor(big))}
 	}
 	within := slices.DeleteFunc(slices.Clone(available), func(o place) bool { return !pl.allows(pl.usage(o.typ), 1) })
 	if len(within) == 0 {

@@ -4,6 +4,7 @@ package plan
 
 import (
 	"encoding/binary"
+	"slices"
 
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -199,7 +200,8 @@ func (p *planner) options(a *alike) ([]*candidate, bool) {
 		for i, u := range cand.use {
 			more[i] = max(0, u-most[i])
 		}
-		if !pl.allows(more, size) {
+		spare := !types[cand.typ.Name] && len(types) >= p.s.FirstTypes
+		if !pl.allows(more, size) || spare && slices.ContainsFunc(more, func(u int64) bool { return u > 0 }) {
 			continue
 		}
 		pl.take(more, size)

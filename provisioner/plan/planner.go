@@ -84,6 +84,9 @@ func newPlanner(s Snapshot, f Fitter) *planner {
 	if s.MaxTypes <= 0 {
 		s.MaxTypes = defaultMaxTypes
 	}
+	if s.FirstTypes <= 0 {
+		s.FirstTypes = s.MaxTypes
+	}
 	p := &planner{s: s, f: f, dims: dimsOf(s.Classes, s.Pools)}
 	p.classes = make([]*class, 0, len(s.Classes))
 	for i := range s.Classes {

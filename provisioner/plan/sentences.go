@@ -3,7 +3,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,4 +158,22 @@ func sortedKeys[K ~string, V any](m map[K]V) []K {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// unavailableFor names the cloud's reasons, most frequent first.
+func unavailableFor(places []place) string {
+	counts := map[string]int{}
+	for _, o := range places {
+		if why := o.offering.Unavailable; why != "" {
+			counts[why]++
+		}
+	}
+	if len(counts) == 0 {
+		return ""
+	}
+	reasons := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
+	})
+	const most = 3
+	return ": " + strings.Join(reasons[:min(most, len(reasons))], ", ")
 }

@@ -18,8 +18,10 @@ type Snapshot struct {
 	Classes []Class
 	// Open are the NodeClaims on their way that may take more pods.
 	Open []OpenNode
-	// MaxTypes is the number of instance types that a NodeClaim lists at most (Karpenter: 60).
-	MaxTypes int
+	// MaxTypes is the number of instance types that a NodeClaim lists at most (0: 60). A launch asks for the first
+	// FirstTypes of them (0: all); the others are for when those have no capacity, and are listed only if they take
+	// no more of the pool's limits.
+	MaxTypes, FirstTypes int
 }
 
 // Pool is a NodePool as the planner sees it.

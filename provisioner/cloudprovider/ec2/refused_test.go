@@ -60,17 +60,17 @@ func TestNothingLaunched(t *testing.T) {
 		// what is available afterwards: of m5.large and of m5.4xlarge, which was refused too
 		wantLarge, want4xlarge int
 	}{
-		"no capacity": {fakeaws.Rule{PerPool: true, Code: "InsufficientInstanceCapacity"}, cloudprovider.InsufficientCapacity, 3, 0},
-		"quota":       {fakeaws.Rule{PerPool: true, Code: "VcpuLimitExceeded"}, cloudprovider.InsufficientCapacity, 3, 0},
-		"profile":     {fakeaws.Rule{PerPool: true, Code: "InvalidParameterValue", Message: "Invalid IAM Instance Profile name"}, cloudprovider.NodeClassNotReady, 3, 3},
-		"permission":  {fakeaws.Rule{Code: "UnauthorizedOperation", Status: 403}, cloudprovider.NodeClassNotReady, 3, 3},
-		"throttled":   {fakeaws.Rule{Code: "RequestLimitExceeded", Status: 503}, cloudprovider.Throttled, 3, 3},
+		"no capacity":     {fakeaws.Rule{PerPool: true, Code: "InsufficientInstanceCapacity"}, cloudprovider.InsufficientCapacity, 3, 0},
+		"quota":           {fakeaws.Rule{PerPool: true, Code: "VcpuLimitExceeded"}, cloudprovider.InsufficientCapacity, 3, 0},
+		"profile":         {fakeaws.Rule{PerPool: true, Code: "InvalidParameterValue", Message: "Invalid IAM Instance Profile name"}, cloudprovider.NodeClassNotReady, 3, 3},
+		"permission":      {fakeaws.Rule{Code: "UnauthorizedOperation", Status: 403}, cloudprovider.NodeClassNotReady, 3, 3},
+		"throttled":       {fakeaws.Rule{Code: "RequestLimitExceeded", Status: 503}, cloudprovider.Throttled, 3, 3},
 		"throttled pools": {fakeaws.Rule{PerPool: true, Code: "RequestLimitExceeded"}, cloudprovider.Throttled, 3, 3},
 		"EC2's own fault": {fakeaws.Rule{PerPool: true, Code: "InternalError"}, cloudprovider.Throttled, 3, 3},
 		"internal":        {fakeaws.Rule{Code: "InternalError", Status: 500}, cloudprovider.Unknown, 3, 3},
 		"fleets":          {fakeaws.Rule{Code: "MaxFleetCountExceeded"}, cloudprovider.InsufficientCapacity, 0, 0},
 		"volumes in zone": {fakeaws.Rule{PerPool: true, Code: "InsufficientVolumeCapacity", Zone: "us-east-1a"}, "", 2, 2},
-		"refused":     {fakeaws.Rule{Code: "InvalidFleetConfig"}, cloudprovider.Rejected, 3, 3},
+		"refused":         {fakeaws.Rule{Code: "InvalidFleetConfig"}, cloudprovider.Rejected, 3, 3},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
