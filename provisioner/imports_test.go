@@ -31,7 +31,7 @@ type importRule struct {
 
 var (
 	product = []string{"./cmd/...", "./plugins/...", "./provisioner/..."}
-	pure    = []string{"./provisioner/plan/...", "./provisioner/lifecycle/...", "./provisioner/scheduling/..."}
+	pure    = []string{"./provisioner/plan/...", "./provisioner/lifecycle/...", "./provisioner/scheduling/...", "./provisioner/allocatable/..."}
 	// simtest runs the whole product against the fake AWS; only tests have anything to import from it.
 	simtest = []string{"./provisioner/simtest/..."}
 )

@@ -24,6 +24,10 @@ type classState struct {
 	resolved *awsv1.EC2NodeClass
 	due      chan struct{}
 	stop     context.CancelFunc
+	// measuredPending: what was learned about its machines is about to be written.
+	measuredPending bool
+	// recalled: what was learned before is taken up.
+	recalled bool
 }
 
 // now has the class resolved without waiting for its turn.
@@ -115,6 +119,10 @@ func (p *Provisioner) classResolved(class *awsv1.EC2NodeClass) {
 	first := st.resolved == nil
 	was := first || st.resolved.StatusConditions().Root().IsTrue()
 	st.resolved = class
+	if !st.recalled && class.StatusConditions().Root().IsTrue() {
+		st.recalled = true
+		p.recall(class)
+	}
 	if class.StatusConditions().Root().IsTrue() {
 		p.restoreClaims(class)
 	}
@@ -203,7 +211,7 @@ func (p *Provisioner) restoreClaims(class *awsv1.EC2NodeClass) {
 		if ref := c.Object.Spec.NodeClassRef; !c.NeedsRestore || ref == nil || ref.Name != class.Name {
 			continue
 		}
-		types, err := p.Cloud.InstanceTypes(class)
+		types, err := p.instanceTypes(class)
 		if err != nil {
 			return
 		}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 
+	"github.com/jit-scheduler/jit-scheduler/provisioner/allocatable"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 )
@@ -69,6 +70,9 @@ type Provisioner struct {
 	serial   int
 	// foreign are the machines, by provider id, of NodeClaims that are not ours.
 	foreign map[string]string
+	// measured is what machines turned out to have; sized, by class, the types as they are with that.
+	measured *allocatable.Book
+	sized    map[string]*sizedTypes
 	// epoch grows with every change that can turn a refusal into a purchase.
 	epoch    uint64
 	wake     chan struct{}
@@ -95,6 +99,8 @@ func New(o Options) (*Provisioner, error) {
 		standIns: map[types.UID]*v1.Pod{},
 		failures: map[string]string{},
 		foreign:  map[string]string{},
+		measured: allocatable.New(),
+		sized:    map[string]*sizedTypes{},
 		wake:     make(chan struct{}, 1),
 		work:     make(chan struct{}, maxCalls),
 

@@ -33,7 +33,7 @@ func (p *Provisioner) snapshot(pod *v1.Pod, schedulerName string) plan.Snapshot 
 			continue
 		}
 		class := p.classes[st.pool.Spec.Template.Spec.NodeClassRef.Name]
-		types, err := p.Cloud.InstanceTypes(class.resolved)
+		types, err := p.instanceTypes(class.resolved)
 		if err != nil {
 			continue
 		}

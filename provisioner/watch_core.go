@@ -157,6 +157,7 @@ func (p *Provisioner) nodeSeen(o any) {
 // nodeSeenLocked passes a Node on once it is known which are ours; rebuild passes on all that came before.
 func (p *Provisioner) nodeSeenLocked(node *v1.Node) {
 	if p.synced && !p.isForeign(node) {
+		p.learn(node)
 		p.applyLocked(lifecycle.NodeSeen{Node: node})
 	}
 }

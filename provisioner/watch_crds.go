@@ -197,6 +197,7 @@ func (p *Provisioner) classGone(o any) {
 		st.stop()
 	}
 	delete(p.classes, class.Name)
+	delete(p.sized, class.Name)
 	for name := range p.pools {
 		p.statusDue(name)
 	}

@@ -3,6 +3,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"time"
@@ -24,6 +25,8 @@ type Claim struct {
 	// Object as last seen, or as it is to be created.
 	Object     *karpv1.NodeClaim
 	ProviderID string
+	// ImageID is what its machine booted, "" if the cloud has not said.
+	ImageID string
 	// LaunchedAt is when its machine became known: the cloud's lists may lack younger ones.
 	LaunchedAt time.Time
 	// Node is the name of the real node, "" while there is none.
@@ -93,9 +96,19 @@ func (s *State) Claim(name string) (Claim, bool) {
 	return s.view(c), true
 }
 
+// ClaimAt looks up the claim whose machine has the provider id.
+func (s *State) ClaimAt(providerID string) (Claim, bool) {
+	c := s.byProvider[providerID]
+	if c == nil {
+		return Claim{}, false
+	}
+	return s.view(c), true
+}
+
 func (s *State) view(c *claim) Claim {
 	return Claim{
-		Name: c.name, Pool: c.pool, Group: c.group.name, Options: c.options, Object: c.object, ProviderID: c.providerID, LaunchedAt: c.launchedAt, Node: s.nodeName(c),
+		Name: c.name, Pool: c.pool, Group: c.group.name, Options: c.options, Object: c.object, ProviderID: c.providerID,
+		ImageID: cmp.Or(c.own.imageID, c.object.Status.ImageID), LaunchedAt: c.launchedAt, Node: s.nodeName(c),
 		Launched: c.launched(), Registered: c.registered, Initialized: c.initialized, HandedOver: c.handed,
 		Ending: c.ending(), Reason: c.reason, Waiting: len(c.reserved),
 		NeedsRestore: c.restored && !c.ending() && !c.handed && c.planned == nil && !s.openToAll(c),

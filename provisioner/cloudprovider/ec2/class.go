@@ -61,6 +61,7 @@ func (c *class) assemble(before *class) error {
 	}
 	c.launchable = map[string]launchable{}
 	c.types = nil
+	settings := c.settings()
 	for _, name := range slices.Sorted(maps.Keys(c.catalogue.types)) {
 		h := c.catalogue.types[name]
 		chosen, ok := imageFor(c.images, h.labels)
@@ -75,6 +76,7 @@ func (c *class) assemble(before *class) error {
 			continue
 		}
 		c.launchable[name] = launchable{hardware: h, image: chosen, maxPods: h.maxPods(&c.shape)}
+		t.ImageID, t.Settings = chosen.ID, settings
 		c.types = append(c.types, t)
 	}
 	return nil
