@@ -12,6 +12,10 @@ help: ## Print this list
 build: ## Build the product: .bin/jit-scheduler
 	@echo 'compiling jit-scheduler (minutes when the Go cache is cold)' && go build -ldflags='-s -w' -o .bin/jit-scheduler ./cmd/jit-scheduler
 
+.PHONY: kubectl-jit
+kubectl-jit: ## Build the kubectl plugin: .bin/kubectl-jit
+	go build -ldflags='-s -w' -o .bin/kubectl-jit ./cmd/kubectl-jit
+
 .PHONY: binaries
 binaries: ## Build the local control plane from Go modules into .bin (10 to 20 min on 2 cores when cold, then reused)
 	go run ./kind-e2e/cmd/binaries
@@ -64,7 +68,7 @@ image: ## Build the container image, where Docker is
 
 .PHONY: clean
 clean: ## Remove our binary, logs and state of runs (rm -rf .bin removes the control plane and tools too)
-	rm -rf .bin/run .bin/bench .bin/jit-scheduler
+	rm -rf .bin/run .bin/bench .bin/jit-scheduler .bin/kubectl-jit
 
 .bin/tools/.stamp: .ci/tools.mod
 	GOBIN=$(BIN)/tools go install -trimpath -ldflags='-s -w' -modfile=.ci/tools.mod tool && touch $@

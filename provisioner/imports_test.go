@@ -109,6 +109,11 @@ var importRules = map[string]importRule{
 		},
 		why: "a few lines per extension point, all decisions behind the Provisioner interface",
 	},
+	"the kubectl plugin only looks": {
+		packages: []string{"./cmd/kubectl-jit/..."},
+		deny:     []string{"./provisioner", "./provisioner/lifecycle/...", "./plugins/nodeprovisioning/..."}, indirect: true,
+		why: "it shares what computes, not what acts",
+	},
 	"the fake AWS knows only the AWS API": {
 		packages: []string{"./kind-e2e/fakeaws/..."},
 		deny:     product, indirect: true, tests: true,

@@ -54,7 +54,7 @@ func (h *hardware) eniPods(reservedENIs int64) int64 {
 	if usable <= 0 {
 		return 0
 	}
-	return usable*(h.ipv4PerENI-addressesOfTheENI) + podsWithoutENI
+	return max(0, usable*(h.ipv4PerENI-addressesOfTheENI)+podsWithoutENI)
 }
 
 // maxPods is what the kubelet is told: the class's number, else what the network allows.

@@ -36,6 +36,7 @@ type catalogue struct {
 	zones    map[string][]string // by instance type, sorted
 	onDemand map[string]float64  // USD per hour by instance type
 	spot     map[spotPool]float64
+	closed   bool // what has no price here has none: it came from a file
 
 	typesAt, zonesAt, onDemandAt, spotAt time.Time
 	version                              int // grows with every change
@@ -49,8 +50,8 @@ func (c *catalogue) price(instanceType, zone, capacityType string) (float64, boo
 		price, ok := c.spot[spotPool{instanceType, zone}]
 		return price, ok
 	}
-	if price, ok := c.onDemand[instanceType]; ok {
-		return price, true
+	if price, ok := c.onDemand[instanceType]; ok || c.closed {
+		return price, ok
 	}
 	price := limits()[instanceType].onDemandPrice
 	return price, price > 0

@@ -105,6 +105,9 @@ func defaultCardENIs(network *ec2types.NetworkInfo) int64 {
 	return int64(aws.ToInt32(network.MaximumNetworkInterfaces))
 }
 
+// Manufacturers of GPUs, as EC2 spells them.
+const makerNVIDIA, makerAMD, makerHabana = "NVIDIA", "AMD", "Habana"
+
 // devices are what device plugins will advertise; EFA interfaces only if the launch asks for them.
 func devices(info *ec2types.InstanceTypeInfo) map[v1.ResourceName]int64 {
 	found := map[v1.ResourceName]int64{}
@@ -116,11 +119,11 @@ func devices(info *ec2types.InstanceTypeInfo) map[v1.ResourceName]int64 {
 	if info.GpuInfo != nil {
 		for _, gpu := range info.GpuInfo.Gpus {
 			switch aws.ToString(gpu.Manufacturer) {
-			case "NVIDIA":
+			case makerNVIDIA:
 				add(awsv1.ResourceNVIDIAGPU, int64(aws.ToInt32(gpu.Count)))
-			case "AMD":
+			case makerAMD:
 				add(awsv1.ResourceAMDGPU, int64(aws.ToInt32(gpu.Count)))
-			case "Habana":
+			case makerHabana:
 				add(awsv1.ResourceHabanaGaudi, int64(aws.ToInt32(gpu.Count)))
 			}
 		}
