@@ -115,7 +115,11 @@ func (h *hints) write(ctx context.Context, p *Provisioner, x hint) {
 	p.mu.Lock()
 	claim, _ := p.state.Reservation(x.uid)
 	p.mu.Unlock()
-	if claim != x.claim || p.Leading() != nil {
+	may := p.Leading
+	if x.claim == "" {
+		may = p.leads // what we wrote is taken back even when a Karpenter has come
+	}
+	if claim != x.claim || may() != nil {
 		return
 	}
 	var name any = x.claim

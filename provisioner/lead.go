@@ -4,6 +4,7 @@ package provisioner
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,34 +17,36 @@ import (
 // syncTimeout bounds how long a new leader waits for the claims before it schedules onto what is there.
 const syncTimeout = 30 * time.Second
 
-// Lead starts the event loop and rebuilds claims from the API server. It returns when every NodeClaim is known, or
-// when the CRDs are absent: then they are picked up when they appear. Until the claims are known nothing is planned,
-// so a slow start can delay a launch but not double it.
+// Lead starts the event loop and rebuilds claims from the API server, unless and as soon as no Karpenter leads. It
+// returns when every NodeClaim is known, or when the CRDs are absent (they are picked up when they appear), or when a
+// Karpenter is in charge. Until the claims are known nothing is planned, so a slow start can delay a launch but not
+// double it.
 func (p *Provisioner) Lead(ctx context.Context) {
-	logger := klog.FromContext(ctx)
 	p.mu.Lock()
-	if p.ctx != nil {
-		p.mu.Unlock()
-		return
-	}
-	p.ctx = ctx
+	was := p.led
+	p.led = true
 	p.mu.Unlock()
-	go p.run(ctx)
-	go p.hints.run(ctx, p)
-	go p.sweep(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), p.pods.HasSynced, p.nodesSynced(), p.daemonSetsSynced()) {
+	if was {
 		return
 	}
-	synced := make(chan struct{})
-	go func() {
-		defer close(synced)
-		p.awaitCRDs(ctx)
-	}()
+	go p.hints.run(ctx, p)
+	decided := make(chan struct{})
+	go p.alternate(ctx, sync.OnceFunc(func() { close(decided) }))
 	select {
-	case <-synced:
+	case <-decided:
 	case <-ctx.Done():
 	case <-time.After(syncTimeout):
-		logger.Info("Starting without NodeClaims: they are not readable yet; nothing is launched until they are")
+		klog.FromContext(ctx).Info("Starting without NodeClaims: they are not readable yet; nothing is launched until they are")
+	}
+}
+
+// provision starts what provisioning consists of and returns when all NodeClaims are known, or cannot be. It ends with
+// ctx.
+func (p *Provisioner) provision(ctx context.Context) {
+	go p.run(ctx)
+	go p.sweep(ctx)
+	if cache.WaitForCacheSync(ctx.Done(), p.pods.HasSynced, p.nodesSynced(), p.daemonSetsSynced()) {
+		p.awaitCRDs(ctx)
 	}
 }
 
@@ -51,7 +54,7 @@ func (p *Provisioner) Lead(ctx context.Context) {
 func (p *Provisioner) awaitCRDs(ctx context.Context) {
 	if missing := p.missingCRDs(); missing != "" {
 		klog.FromContext(ctx).Info("WARNING: scheduling only: a CRD is not served; it is picked up when it appears", "missing", missing)
-		go p.awaitCRDsLater(ctx)
+		p.term.Go(func() { p.awaitCRDsLater(ctx) })
 		return
 	}
 	p.rebuild(ctx)
@@ -83,6 +86,9 @@ func (p *Provisioner) rebuild(ctx context.Context) {
 	// Listed while no event can be applied: what is listed earlier could undo an event that came meanwhile.
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
 	nodes, err := p.Informers.Core().V1().Nodes().Lister().List(labels.Everything())
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Listing nodes")

@@ -71,6 +71,9 @@ func (p *Provisioner) answered(pod *v1.Pod, preempting bool) (Decision, bool) {
 	if w := p.waiting[pod.UID]; w != nil && w.epoch == p.epoch && w.reason != "" {
 		return Decision{Outcome: Refused, Reason: w.reason, Message: w.message}, true
 	}
+	if err := p.karpenter.blocks(); err != nil {
+		return p.refuse(pod, plan.Unplaced{Reason: reasonKarpenter, Message: err.Error()}), true
+	}
 	if p.ctx == nil || !p.synced {
 		return p.refuse(pod, plan.Unplaced{
 			Reason: "NotSynced", Message: "no capacity is launched before all NodeClaims are known; is the NodeClaim CRD installed?",

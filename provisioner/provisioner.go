@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -37,7 +38,7 @@ type Options struct {
 	// SchedulerNames are the profiles with the plugin: other pods are nobody's business here.
 	SchedulerNames []string
 	// Leading returns an error unless the lease is known to be ours right now (monotonic clock). It is asked
-	// right before each mutating call. nil: always leading.
+	// right before each mutating call. nil: always leading. New adds that no Karpenter may lead.
 	Leading func() error
 }
 
@@ -49,6 +50,12 @@ type Provisioner struct {
 	pods  cache.SharedIndexInformer
 	gates atomic.Pointer[map[string]Gate]
 	ready readiness
+	// leads is Options.Leading as it was given; karpenter says whether we may act although it is ours.
+	leads     func() error
+	karpenter *karpenter
+	// term are the goroutines, and crds the informers, of the time between two Karpenters. Only alternate uses them.
+	term sync.WaitGroup
+	crds dynamicinformer.DynamicSharedInformerFactory
 	// work bounds the API calls in flight, so that a burst cannot take all connections.
 	work chan struct{}
 	// cloudWork bounds those of the cloud, which wait for their turn in the adapter.
@@ -57,7 +64,8 @@ type Provisioner struct {
 	hints hints
 
 	mu       sync.Mutex
-	ctx      context.Context // ends with leadership; nil before
+	led      bool            // Lead was called
+	ctx      context.Context // ends with leadership, or when a Karpenter comes; nil while we do not provision
 	state    *lifecycle.State
 	pools    map[string]*poolState
 	classes  map[string]*classState
@@ -105,7 +113,10 @@ func New(o Options) (*Provisioner, error) {
 		work:     make(chan struct{}, maxCalls),
 
 		cloudWork: make(chan struct{}, maxCloudCalls),
+		leads:     o.Leading,
+		karpenter: newKarpenter(),
 	}
+	p.Leading = p.mayAct
 	p.gates.Store(&map[string]Gate{})
 	p.hints.init()
 	return p, p.watchCore()

@@ -22,17 +22,24 @@ type readiness struct {
 	err error
 }
 
-// Ready is nil while the cloud answers; otherwise the error names the endpoint and what is wrong. Scheduling onto
-// existing nodes goes on meanwhile.
+// Ready is nil while the cloud answers and no Karpenter leads; otherwise the error names the endpoint and what is wrong,
+// or the lease and its holder. Scheduling onto existing nodes goes on meanwhile.
 func (p *Provisioner) Ready() error {
 	p.ready.mu.Lock()
 	defer p.ready.mu.Unlock()
-	return p.ready.err
+	if p.ready.err != nil {
+		return p.ready.err
+	}
+	return p.karpenter.blocks()
 }
 
-// WatchCloud keeps Ready true to the facts until ctx ends; a standby runs it as well.
+// WatchCloud keeps Ready true to the facts until ctx ends; a standby runs it as well. Without it, nothing is launched:
+// it is what learns that no Karpenter leads.
 func (p *Provisioner) WatchCloud(ctx context.Context) {
 	logger := klog.FromContext(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { p.karpenter.watch(ctx, p.Client) })
 	for {
 		cctx, cancel := context.WithTimeout(ctx, checkTimeout)
 		err := p.Cloud.Check(cctx)

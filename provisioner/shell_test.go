@@ -37,6 +37,7 @@ func newShell(t *testing.T, cloud cloudprovider.Interface) (*Provisioner, *queue
 	p.SetScheduler(q)
 	p.ctx = t.Context()
 	p.work, p.cloudWork = make(chan struct{}), make(chan struct{})
+	p.karpenter.listed = true
 	p.apply(lifecycle.Synced{})
 	p.synced = true
 	return p, q

@@ -32,6 +32,7 @@ func (p *Provisioner) missingCRDs() string {
 // watchCRDs starts the informers of the three kinds and returns the NodeClaims' store, nil when ctx ended first.
 func (p *Provisioner) watchCRDs(ctx context.Context) cache.Store {
 	crds := dynamicinformer.NewDynamicSharedInformerFactory(p.Dynamic, 0)
+	p.crds = crds
 	classes, pools, claims := crds.ForResource(nodeClasses), crds.ForResource(nodePools), crds.ForResource(nodeClaims)
 	var synced []cache.InformerSynced
 	for _, w := range []struct {
@@ -173,7 +174,7 @@ func (p *Provisioner) classSeen(o any) {
 	if st == nil {
 		st = &classState{due: make(chan struct{}, 1)}
 		p.classes[class.Name] = st
-		if p.ctx != nil {
+		if p.ctx != nil && p.ctx.Err() == nil {
 			var ctx context.Context
 			ctx, st.stop = context.WithCancel(p.ctx)
 			go p.resolveClass(ctx, class.Name, st.due)

@@ -28,7 +28,7 @@ func Cases() []Case {
 		crdsAbsentCase, // before another case installs them
 		inflateCase, lonePodsCase, roomFirstCase, wakeUpsCase, refusedCase, volumesCase, heldRoomCase,
 		kill9WithheldCase, kill9DroppedCase, kill9ParkedCase, twoReplicasCase,
-		badConfigCase, endpointDownCase, claimRefusedCase, launchWaitCase, slowEC2Case,
+		badConfigCase, endpointDownCase, karpenterLeaseCase, claimRefusedCase, launchWaitCase, slowEC2Case,
 		emptinessCase, drainCase,
 		thousandCase, thousandLimitedCase,
 	}

@@ -23,7 +23,7 @@ var expectations = map[string]syntax{
 	"claims": {1, 1}, "instances": {1, 1}, "launched": {1, 1}, "nodes": {1, 1}, "bound": {2, 2}, "parked": {1, 2}, "pending": {2, 2},
 	"event": {3, 3}, "no-event": {2, 2}, "usd": {1, 1}, "vcpus": {1, 1}, "calls": {2, 2}, "same-claims": {0, 0}, "nothing-left": {0, 0},
 	"on-nodes": {2, 2}, "zones": {2, 4}, "types": {1, 4}, "condition": {4, 5}, "nominated": {2, 2}, "templates": {1, 1},
-	"together": {2, 2}, "counted": {2, 2}, "field": {4, 4}, "elapsed": {1, 1}, "fleet": {1, 1}, "object-event": {2, 2},
+	"together": {2, 2}, "counted": {2, 2}, "field": {4, 4}, "elapsed": {1, 1}, "fleet": {1, 1}, "object-event": {2, 2}, "held": {1, 1},
 }
 
 // holds is nil if the expectation is met now.
@@ -40,6 +40,8 @@ func (s *scenario) holds(c command) error {
 		return count(args[0], "Nodes", w.names("node"))
 	case "templates":
 		return count(args[0], "launch templates", w.aws.LaunchTemplates())
+	case "held":
+		return count(args[0], "Nodes that are held", w.held())
 	case "bound":
 		return count(args[1], "bound pods", w.podsWhere(args[0], func(p *v1.Pod) bool { return p.Spec.NodeName != "" }))
 	case "pending":

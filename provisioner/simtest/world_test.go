@@ -54,6 +54,8 @@ type world struct {
 	began   time.Time
 	config  string
 
+	endKarpenter context.CancelFunc // of its renewals
+
 	mu         sync.Mutex
 	refusals   []refusal
 	violations []string
