@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,13 +97,16 @@ func (p *Provisioner) removeClaimFinalizer(ctx context.Context, a lifecycle.Remo
 	return p.removeFinalizer(ctx, nodeClaims, a.Name, a.UID, karpv1.TerminationFinalizer)
 }
 
-// tag writes the claim's own tags on an instance that a group launch made.
+// tag writes the tags of an instance that depend on its claim and its node, and, for machines that an old Karpenter
+// launched, the cluster's name.
 func (p *Provisioner) tag(ctx context.Context, a lifecycle.TagInstance) error {
 	if err := p.Leading(); err != nil {
 		return err
 	}
-	err := p.Cloud.Tag(ctx, a.ProviderID, map[string]string{"karpenter.sh/nodeclaim": a.Claim, "Name": a.Claim})
-	if err != nil {
+	tags := map[string]string{
+		awsv1.NameTagKey: a.Node, awsv1.NodeClaimTagKey: a.Claim, awsv1.EKSClusterNameTagKey: p.ClusterName,
+	}
+	if err := p.Cloud.Tag(ctx, a.ProviderID, tags); err != nil {
 		return fmt.Errorf("tagging: %w", err)
 	}
 	return nil

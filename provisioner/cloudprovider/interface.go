@@ -36,7 +36,8 @@ type Interface interface {
 	Get(ctx context.Context, providerID string) (*Instance, error)
 	// List returns every live instance of this cluster that a NodePool's launch made.
 	List(ctx context.Context) ([]Instance, error)
-	// Tag writes the per-claim tags (Name, karpenter.sh/nodeclaim) that a group launch could not.
+	// Tag writes those of the tags whose keys the instance lacks. It is for what is not known at launch (Name,
+	// karpenter.sh/nodeclaim), and leaves alone what users have set.
 	Tag(ctx context.Context, providerID string, tags map[string]string) error
 	// Terminate asks for the end of an instance; ErrInstanceNotFound when it is gone already.
 	Terminate(ctx context.Context, providerID string) error
@@ -58,8 +59,7 @@ type LaunchRequest struct {
 	// Group is the group id that is written on claims and as a tag on the instances.
 	Group string
 	Count int
-	// Claims are the names of the NodeClaims, by ordinal; len(Claims) == Count. With one claim its name is tagged
-	// at launch, otherwise by Tag afterwards.
+	// Claims are the names of the NodeClaims, by ordinal; len(Claims) == Count. Nothing of a launch depends on them.
 	Claims []string
 
 	NodePool  string

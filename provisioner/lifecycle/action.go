@@ -54,8 +54,8 @@ type Launch struct {
 // FindInstances asks what a group has launched; answered by Found.
 type FindInstances struct{ Group string }
 
-// TagInstance writes the claim's own tags on its instance.
-type TagInstance struct{ Claim, ProviderID string }
+// TagInstance writes on an instance what was not known at its launch: the names of its claim and its node.
+type TagInstance struct{ Claim, ProviderID, Node string }
 
 // PatchClaim writes status, labels and annotations of a claim as they should be (merge patch of the difference).
 type PatchClaim struct{ Claim *karpv1.NodeClaim }

@@ -21,6 +21,9 @@ const (
 	SizeAnnotation    = "jit-scheduler.io/launch-size"
 	AttemptAnnotation = "jit-scheduler.io/launch-attempt"
 	HoldAnnotation    = "jit-scheduler.io/hold"
+	// taggedAnnotation and clusterTaggedAnnotation are Karpenter's, on NodeClaims whose instance has all its tags.
+	taggedAnnotation        = "karpenter.k8s.aws/tagged"
+	clusterTaggedAnnotation = "compatibility.karpenter.k8s.aws/cluster-name-tagged"
 	// HoldKeep as the value of HoldAnnotation turns the hold into a cordon that stays.
 	HoldKeep = "keep"
 )
@@ -114,6 +117,7 @@ func (s *State) adopt(object *karpv1.NodeClaim) *claim {
 	st := &object.Status
 	c.own.adopt(object)
 	c.lastPodEvent = st.LastPodEventTime.Time
+	c.tagged = object.Annotations[taggedAnnotation] == "true" && object.Annotations[clusterTaggedAnnotation] == "true"
 	if at, ok := c.own.trueSince(karpv1.ConditionTypeLaunched); ok && st.ProviderID != "" {
 		c.launchedAt, c.launchCounted = at, true
 	}

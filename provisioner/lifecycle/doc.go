@@ -15,8 +15,8 @@
 //
 //	planned      AddPlannedNode, CreateClaim                      claim.go
 //	launching    Launch, FindInstances; attempts and tokens       group.go, match.go
-//	launched     UpdatePlannedNode, TagInstance, PatchClaim       match.go, status.go
-//	registered   RegisterNode with the hold                       register.go, hold.go
+//	launched     UpdatePlannedNode, PatchClaim                    match.go, status.go
+//	registered   RegisterNode with the hold, TagInstance          register.go, hold.go
 //	initialized  InitializeNode, Requeue (paired), ReleaseHold    register.go, hold.go
 //	empty        TaintNode, then DeleteClaim                      empty.go
 //	ending       drain, Terminate, the finalizers                 end.go, orphan.go

@@ -12,7 +12,7 @@ import (
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 )
 
-// claimTag is written on an instance when its claim is known.
+// claimTag is written on an instance when its node has registered.
 const claimTag = "karpenter.sh/nodeclaim"
 
 // surplus is an instance that no claim has: it is terminated.
@@ -81,9 +81,6 @@ func (s *State) match(g *group, claims []*claim, instances []cloudprovider.Insta
 
 // refresh completes a claim found at start from what the cloud says of its instance.
 func (s *State) refresh(c *claim, inst *cloudprovider.Instance) {
-	if inst.Tags[claimTag] == c.name {
-		c.tagged = true
-	}
 	if c.own.providerID == "" {
 		c.describe(inst, c.typeOf(inst))
 		s.mark(c)
@@ -105,7 +102,6 @@ func (s *State) launched(c *claim, inst *cloudprovider.Instance) {
 	c.providerID = inst.ProviderID
 	s.byProvider[c.providerID] = c
 	c.launchedAt = s.now
-	c.tagged = inst.Tags[claimTag] == c.name
 	for i := range c.options {
 		o := &c.options[i]
 		if o.InstanceType.Name == inst.InstanceType && o.Offering.Zone == inst.Zone && o.Offering.CapacityType == inst.CapacityType {

@@ -145,9 +145,6 @@ func hasTaint(n *v1.Node, t *v1.Taint) bool {
 
 // advance takes a launched claim from its machine to its node, and from there to the pods.
 func (s *State) advance(c *claim) {
-	if !c.tagged && annotationInt(c.object, SizeAnnotation, 1) > 1 && !c.handed {
-		s.send(c, TagInstance{Claim: c.name, ProviderID: c.providerID}, "", s.cfg.ActionTimeout)
-	}
 	n := s.nodeOf(c)
 	switch {
 	case n == nil && c.registered:
@@ -198,6 +195,9 @@ func (s *State) openToAll(c *claim) bool {
 func (s *State) serve(c *claim, n *node) {
 	if !c.registered || c.own.nodeName == "" {
 		s.welcome(c, n)
+	}
+	if !c.tagged {
+		s.send(c, TagInstance{Claim: c.name, ProviderID: c.providerID, Node: n.name}, "", s.cfg.ActionTimeout)
 	}
 	s.shareDomain(c, n)
 	s.watchHold(c, n)

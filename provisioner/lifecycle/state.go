@@ -171,6 +171,9 @@ func (s *State) onDone(key string) {
 	case TagInstance:
 		if c := s.claims[a.Claim]; c != nil {
 			c.tagged = true
+			c.own.annotate(taggedAnnotation, "true")
+			c.own.annotate(clusterTaggedAnnotation, "true")
+			s.mark(c)
 		}
 	case Terminate:
 		s.onTerminating(a)

@@ -146,11 +146,12 @@ func (w *world) invariants() []string {
 	w.mu.Lock()
 	problems := append([]string{}, w.violations...)
 	w.mu.Unlock()
-	claims := map[string]string{}
+	claims, tagged := map[string]string{}, map[string]bool{}
 	for _, c := range w.list(nodeClaims) {
 		status, _ := c.Object["status"].(map[string]any)
 		id, _ := status["providerID"].(string)
 		claims[id] = c.GetName()
+		tagged[c.GetName()] = c.GetAnnotations()["karpenter.k8s.aws/tagged"] == "true"
 	}
 	owners := map[string]string{}
 	for _, i := range w.live() {
@@ -159,8 +160,11 @@ func (w *world) invariants() []string {
 			problems = append(problems, fmt.Sprintf("machine %s (%s, launched %s) belongs to no NodeClaim", i.ID, i.InstanceType, i.LaunchedAt.Sub(w.began)))
 			continue
 		}
-		if name := i.Tags["karpenter.sh/nodeclaim"]; owners[name] != "" || name != claim {
-			problems = append(problems, fmt.Sprintf("machine %s of NodeClaim %s is tagged %q, as is %q", i.ID, claim, name, owners[name]))
+		if name := i.Tags["karpenter.sh/nodeclaim"]; owners[claim] != "" || name != claim && (name != "" || tagged[claim]) {
+			problems = append(problems, fmt.Sprintf("machine %s of NodeClaim %s is tagged %q, and has %q", i.ID, claim, name, owners[claim]))
+		}
+		if name := i.Tags["Name"]; tagged[claim] && name != i.NodeName {
+			problems = append(problems, fmt.Sprintf("machine %s of NodeClaim %s is called %q, its Node %q", i.ID, claim, name, i.NodeName))
 		}
 		owners[claim] = i.ID
 	}

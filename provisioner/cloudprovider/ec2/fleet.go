@@ -134,10 +134,6 @@ func (p *Provider) launchTags(class *awsv1.EC2NodeClass, req *cloudprovider.Laun
 	}
 	maps.Copy(tags, p.commonTags(class, req.NodePool))
 	tags[LaunchGroupTag] = req.Group
-	if len(req.Claims) == 1 {
-		tags[awsv1.NodeClaimTagKey] = req.Claims[0]
-		tags[awsv1.NameTagKey] = req.Claims[0]
-	}
 	return tags
 }
 

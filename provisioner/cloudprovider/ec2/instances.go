@@ -5,6 +5,7 @@ package ec2
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,59 +49,84 @@ func (p *Provider) listInstances(ctx context.Context, filters ...ec2types.Filter
 }
 
 // Get implements cloudprovider.Interface. EC2 may not know an instance for some seconds after its launch: that is
-// ErrInstanceNotFound as well.
+// ErrInstanceNotFound as well. Questions that come together are one call.
 func (p *Provider) Get(ctx context.Context, id string) (*cloudprovider.Instance, error) {
 	instanceID, err := parseProviderID(id)
 	if err != nil {
 		return nil, err
 	}
-	out, err := call(ctx, "describing instance "+instanceID, p.ec2.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: []string{instanceID}})
-	if hasCode(err, instanceNotFoundCodes) {
-		return nil, cloudprovider.ErrInstanceNotFound
-	}
+	instance, err := p.describing.ask(ctx, instanceID)
 	if err != nil {
 		return nil, err
 	}
-	for _, instance := range readInstances(out.Reservations) {
-		if instance.ID == instanceID && instance.State != string(ec2types.InstanceStateNameTerminated) {
-			return &instance, nil
-		}
+	if instance.State == string(ec2types.InstanceStateNameTerminated) {
+		return nil, cloudprovider.ErrInstanceNotFound
 	}
-	return nil, cloudprovider.ErrInstanceNotFound
+	return &instance, nil
+}
+
+// describeInstances answers by id for those that EC2 has.
+func (p *Provider) describeInstances(ctx context.Context, ids []string) (map[string]cloudprovider.Instance, error) {
+	out, err := call(ctx, "describing instances", p.ec2.DescribeInstances, &ec2.DescribeInstancesInput{InstanceIds: ids})
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]cloudprovider.Instance{}
+	for _, instance := range readInstances(out.Reservations) {
+		found[instance.ID] = instance
+	}
+	return found, nil
 }
 
 // Tag implements cloudprovider.Interface.
 func (p *Provider) Tag(ctx context.Context, id string, tags map[string]string) error {
-	instanceID, err := parseProviderID(id)
-	if err != nil || len(tags) == 0 {
+	instance, err := p.Get(ctx, id)
+	if err != nil {
 		return err
 	}
-	_, err = call(ctx, "tagging instance "+instanceID, p.ec2.CreateTags, &ec2.CreateTagsInput{Resources: []string{instanceID}, Tags: ec2Tags(tags)})
-	if hasCode(err, instanceNotFoundCodes) {
-		return cloudprovider.ErrInstanceNotFound
+	lacking := maps.Clone(tags)
+	maps.DeleteFunc(lacking, func(key, _ string) bool { _, has := instance.Tags[key]; return has })
+	if len(lacking) == 0 {
+		return nil
 	}
-	return err
+	_, err = call(ctx, "tagging instance "+instance.ID, p.ec2.CreateTags, &ec2.CreateTagsInput{Resources: []string{instance.ID}, Tags: ec2Tags(lacking)})
+	return notFound(err)
 }
 
-// Terminate implements cloudprovider.Interface.
+// Terminate implements cloudprovider.Interface. Those that come together are one call.
 func (p *Provider) Terminate(ctx context.Context, id string) error {
 	instanceID, err := parseProviderID(id)
 	if err != nil {
 		return err
 	}
-	out, err := call(ctx, "terminating instance "+instanceID, p.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: []string{instanceID}})
-	if hasCode(err, instanceNotFoundCodes) {
+	before, err := p.terminating.ask(ctx, instanceID)
+	if err == nil && before == ec2types.InstanceStateNameTerminated {
 		return cloudprovider.ErrInstanceNotFound
 	}
+	return err
+}
+
+// terminateInstances answers with the state that each had before, for those that end now.
+func (p *Provider) terminateInstances(ctx context.Context, ids []string) (map[string]ec2types.InstanceStateName, error) {
+	out, err := call(ctx, "terminating instances", p.ec2.TerminateInstances, &ec2.TerminateInstancesInput{InstanceIds: ids})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	before := map[string]ec2types.InstanceStateName{}
 	for _, change := range out.TerminatingInstances {
-		if aws.ToString(change.InstanceId) == instanceID && change.PreviousState != nil && change.PreviousState.Name == ec2types.InstanceStateNameTerminated {
-			return cloudprovider.ErrInstanceNotFound
+		if change.CurrentState == nil || change.PreviousState == nil {
+			continue
+		}
+		switch change.CurrentState.Name {
+		case ec2types.InstanceStateNameShuttingDown, ec2types.InstanceStateNameTerminated:
+			before[aws.ToString(change.InstanceId)] = change.PreviousState.Name
+		case ec2types.InstanceStateNamePending, ec2types.InstanceStateNameRunning, ec2types.InstanceStateNameStopping, ec2types.InstanceStateNameStopped:
 		}
 	}
-	return nil
+	if len(ids) == 1 && len(before) == 0 {
+		return nil, fmt.Errorf("terminating instance %s: EC2 did not end it", ids[0])
+	}
+	return before, nil
 }
 
 func readInstances(reservations []ec2types.Reservation) []cloudprovider.Instance {

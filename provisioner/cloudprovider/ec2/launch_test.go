@@ -48,8 +48,7 @@ func TestLaunch(t *testing.T) {
 	}
 	want := map[string]string{
 		"kubernetes.io/cluster/demo": "owned", "eks:eks-cluster-name": "demo", "karpenter.sh/nodepool": "default",
-		"karpenter.k8s.aws/ec2nodeclass": "default", "karpenter.sh/nodeclaim": "default-abcde", "Name": "default-abcde",
-		"jit-scheduler.io/launch-group": "group-g1-1",
+		"karpenter.k8s.aws/ec2nodeclass": "default", "jit-scheduler.io/launch-group": "group-g1-1",
 	}
 	tags := maps.Clone(machine.Tags)
 	maps.DeleteFunc(tags, func(key, _ string) bool { return strings.HasPrefix(key, "aws:") })

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -71,6 +72,9 @@ type Provider struct {
 	pricing PricingAPI
 	sts     STSAPI
 
+	describing  batch[cloudprovider.Instance]
+	terminating batch[ec2types.InstanceStateName]
+
 	refreshing gate // held while the cluster's facts and the catalogue are read
 
 	mu          sync.Mutex // guards what follows; never held during a call
@@ -115,7 +119,7 @@ func New(opts Options) *Provider {
 		}
 		return "https://" + host
 	}
-	return &Provider{
+	p := &Provider{
 		opts: opts, region: region, memoryOverhead: overhead,
 		endpoints: map[string]string{
 			"ec2": endpoint(compute.Options().BaseEndpoint, "ec2."+region+".amazonaws.com"),
@@ -134,6 +138,9 @@ func New(opts Options) *Provider {
 		choices:     map[string]*choice{},
 		faults:      launchFaults{byClass: map[string]launchFault{}},
 	}
+	p.describing.call, p.describing.alone = p.describeInstances, aboutOne
+	p.terminating.call, p.terminating.alone = p.terminateInstances, aboutOne
+	return p
 }
 
 // pricingRegion is where the price list service answers for a region.
