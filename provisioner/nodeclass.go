@@ -39,8 +39,8 @@ func (st *classState) now() {
 }
 
 const (
-	// resolveEvery is Karpenter's: subnets, groups and images are looked up again every 5 minutes.
-	resolveEvery = 5 * time.Minute
+	// resolveEvery is Karpenter's for subnets, and for whatever was not found. The provider keeps for longer what changes less.
+	resolveEvery = time.Minute
 	// resolveTimeout covers all calls of one Resolve.
 	resolveTimeout = time.Minute
 	// resolveRetry is the first back-off after a fault; it doubles up to resolveEvery.

@@ -101,10 +101,14 @@ func maxPods(t catalogue.Type, config userdata.Config) int64 {
 }
 
 func subtractReserved(h Hardware, config userdata.Config, capacity map[corev1.ResourceName]int64) (map[corev1.ResourceName]int64, error) {
-	// The image computes its default reservation from the type's address count, whatever maxPods says.
+	// AL2023 computes its default reservation from the type's address count, whatever maxPods says.
+	pods := int64(h.Type.ENIPods())
+	if config.ReservesByMaxPods {
+		pods = capacity[corev1.ResourcePods]
+	}
 	kube := map[string]int64{
 		"cpu":               reservedMilliCPU(int64(h.Type.VCPU) * 1000),
-		"memory":            (11*int64(h.Type.ENIPods()) + 255) * mi,
+		"memory":            (11*pods + 255) * mi,
 		"ephemeral-storage": reservedStorageGi * gi,
 	}
 	if err := overlay(kube, config.KubeReserved); err != nil {

@@ -43,6 +43,9 @@ type Config struct {
 	SystemReserved map[string]string
 	EvictionHard   map[string]string // signal to quantity or percentage
 	RAID0          bool              // instance store disks become the node's ephemeral storage
+	// ReservesByMaxPods: the image reserves memory for the pods that its kubelet is told, as Bottlerocket
+	// does, not for the type's addresses.
+	ReservesByMaxPods bool
 }
 
 // Parse reads decoded user data: a MIME archive with NodeConfig parts, one bare NodeConfig, or

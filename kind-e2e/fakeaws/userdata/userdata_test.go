@@ -108,15 +108,30 @@ func TestParse(t *testing.T) {
 			want: Config{
 				ClusterName: "demo", Endpoint: "https://127.0.0.1:6443", CA: []byte("ca-bundle"), MaxPods: maxPods(29),
 				Labels: map[string]string{"karpenter.sh/nodepool": "default"}, Taints: unregistered,
-				SystemReserved: map[string]string{"cpu": "100m"},
+				SystemReserved: map[string]string{"cpu": "100m"}, ReservesByMaxPods: true,
 			},
 		},
-		"shell script":       {data: "#!/bin/bash\n", wantErr: ErrNotKubernetes.Error()},
-		"empty":              {data: "", wantErr: ErrNotKubernetes.Error()},
-		"bad label":          {data: strings.Replace(karpenterStyle, "nodepool=default", "nodepool", 1), wantErr: "--node-labels"},
-		"bad certificate":    {data: strings.Replace(karpenterStyle, "Y2EtYnVuZGxl", "%%", 1), wantErr: "NodeConfig"},
-		"another kind":       {data: strings.Replace(karpenterStyle, "v1alpha1", "v2", 1), wantErr: "want node.eks.aws/v1alpha1"},
-		"archive cut in two": {data: karpenterStyle[:400], wantErr: ErrNotKubernetes.Error()},
+		"Bottlerocket with instance store disks": {
+			data: strings.Replace(bottlerocketStyle, "max-pods = 29", "cluster-dns-ip = '10.96.0.10'", 1) +
+				"[settings.bootstrap-commands.000-mount-instance-storage]\nmode = 'always'\nessential = true\ncommands = [['apiclient', 'ephemeral-storage', 'init'], ['apiclient', 'ephemeral-storage', 'bind']]\n",
+			want: Config{
+				ClusterName: "demo", Endpoint: "https://127.0.0.1:6443", CA: []byte("ca-bundle"), ClusterDNS: []string{"10.96.0.10"},
+				Labels: map[string]string{"karpenter.sh/nodepool": "default"}, Taints: unregistered,
+				SystemReserved: map[string]string{"cpu": "100m"}, ReservesByMaxPods: true, RAID0: true,
+			},
+		},
+		"Bottlerocket command of another program": {
+			data:    bottlerocketStyle + "[settings.bootstrap-commands.x]\nmode = 'once'\ncommands = [['sh']]\n",
+			wantErr: "no command of apiclient",
+		},
+		"Bottlerocket mode":   {data: bottlerocketStyle + "[settings.bootstrap-commands.x]\nmode = 'never'\n", wantErr: "mode"},
+		"Bottlerocket number": {data: strings.Replace(bottlerocketStyle, "29", "29\ncluster-dns-ip = 5", 1), wantErr: "cluster-dns-ip"},
+		"shell script":        {data: "#!/bin/bash\n", wantErr: ErrNotKubernetes.Error()},
+		"empty":               {data: "", wantErr: ErrNotKubernetes.Error()},
+		"bad label":           {data: strings.Replace(karpenterStyle, "nodepool=default", "nodepool", 1), wantErr: "--node-labels"},
+		"bad certificate":     {data: strings.Replace(karpenterStyle, "Y2EtYnVuZGxl", "%%", 1), wantErr: "NodeConfig"},
+		"another kind":        {data: strings.Replace(karpenterStyle, "v1alpha1", "v2", 1), wantErr: "want node.eks.aws/v1alpha1"},
+		"archive cut in two":  {data: karpenterStyle[:400], wantErr: ErrNotKubernetes.Error()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

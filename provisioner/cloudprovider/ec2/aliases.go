@@ -4,8 +4,6 @@ package ec2
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,61 +25,35 @@ type parameter struct {
 	readAt time.Time
 }
 
-// variant is one build of the AL2023 image.
-type variant struct{ arch, name string }
-
-var al2023Variants = []variant{{"x86_64", "standard"}, {"x86_64", "nvidia"}, {"x86_64", "neuron"}, {"arm64", "standard"}, {"arm64", "nvidia"}}
-
-// requirements say on which types the variant is used.
-func (v variant) requirements() []v1.NodeSelectorRequirement {
-	need := func(key string, operator v1.NodeSelectorOperator) v1.NodeSelectorRequirement {
-		return v1.NodeSelectorRequirement{Key: key, Operator: operator}
+// aliasQuery looks up all images of an alias at once. Those that are not published are left out; false if none is.
+func (p *Provider) aliasQuery(ctx context.Context, text, kubernetes string) (imageQuery, bool, error) {
+	of, err := parseAlias(text)
+	if err != nil {
+		return imageQuery{}, false, err
 	}
-	switch v.name {
-	case "nvidia":
-		return []v1.NodeSelectorRequirement{need(awsv1.LabelInstanceGPUCount, v1.NodeSelectorOpExists)}
-	case "neuron":
-		return []v1.NodeSelectorRequirement{need(awsv1.LabelInstanceAcceleratorCount, v1.NodeSelectorOpExists)}
-	}
-	return []v1.NodeSelectorRequirement{
-		need(awsv1.LabelInstanceGPUCount, v1.NodeSelectorOpDoesNotExist),
-		need(awsv1.LabelInstanceAcceleratorCount, v1.NodeSelectorOpDoesNotExist),
-	}
-}
-
-// al2023Path is where EKS publishes the image id of a variant.
-func al2023Path(kubernetes, version string, v variant) string {
-	release := "recommended"
-	if version != awsv1.AliasVersionLatest {
-		release = fmt.Sprintf("amazon-eks-node-al2023-%s-%s-%s-%s", v.arch, v.name, kubernetes, version)
-	}
-	return fmt.Sprintf("/aws/service/eks/optimized-ami/%s/amazon-linux-2023/%s/%s/%s/image_id", kubernetes, v.arch, v.name, release)
-}
-
-// aliasQuery looks up all variants of an alias at once. Variants that are not published are left out; false if none is.
-func (p *Provider) aliasQuery(ctx context.Context, alias, kubernetes string) (imageQuery, bool, error) {
-	_, version, _ := strings.Cut(alias, "@")
-	ids := make([]string, len(al2023Variants))
+	images := families[of.family].images(kubernetes, of.version)
+	ids := make([]string, len(images))
 	group, ctx := errgroup.WithContext(ctx)
-	for i, v := range al2023Variants {
+	for i := range images {
 		group.Go(func() (err error) {
-			ids[i], err = p.parameter(ctx, al2023Path(kubernetes, version, v), version != awsv1.AliasVersionLatest)
+			ids[i], err = p.parameter(ctx, images[i].path, of.version != awsv1.AliasVersionLatest)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return imageQuery{}, false, err
 	}
-	query := imageQuery{requirements: map[string][]v1.NodeSelectorRequirement{}}
-	var published []string
-	for i, v := range al2023Variants {
-		if ids[i] != "" {
-			published = append(published, ids[i])
-			query.requirements[ids[i]] = v.requirements()
+	query := imageQuery{requirements: map[string][][]v1.NodeSelectorRequirement{}}
+	var found []string
+	for i, id := range ids {
+		if id == "" {
+			continue
 		}
+		found = append(found, id)
+		query.requirements[id] = append(query.requirements[id], images[i].requirements...)
 	}
-	query.filters = []ec2types.Filter{filter("image-id", published...)}
-	return query, len(published) > 0, nil
+	query.filters = []ec2types.Filter{filter("image-id", found...)}
+	return query, len(found) > 0, nil
 }
 
 // parameter reads a value, empty if there is none of that name; that answer is not kept.

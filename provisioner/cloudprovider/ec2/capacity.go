@@ -45,7 +45,9 @@ type machineShape struct {
 	reservedENIs   int64
 	kubelet        awsv1.KubeletConfiguration
 	disk           int64 // bytes of the disk that holds pods' data
-	raid0          bool  // instance store disks hold them instead, where there are any
+	// reservesByMaxPods: memory is reserved for the pods that the kubelet is told, not for the type's addresses.
+	reservesByMaxPods bool
+	raid0             bool // instance store disks hold them instead, where there are any
 }
 
 // eniPods is the number of pods that the VPC CNI has addresses for.
@@ -72,6 +74,15 @@ func (h *hardware) pods(shape *machineShape) int64 {
 		pods = min(pods, int64(*perCore)*h.vcpus)
 	}
 	return max(pods, 0)
+}
+
+// reservedPods is for how many pods the image reserves memory. AL2023 counts all the type's addresses, whatever maxPods
+// says.
+func (h *hardware) reservedPods(shape *machineShape) int64 {
+	if shape.reservesByMaxPods {
+		return h.pods(shape)
+	}
+	return h.eniPods(0)
 }
 
 // machineSize is what a machine has, what of it is not for pods, and what pods get.
@@ -125,9 +136,8 @@ func (h *hardware) total(shape *machineShape) map[v1.ResourceName]int64 {
 
 func (h *hardware) reserved(shape *machineShape, total map[v1.ResourceName]int64) (map[v1.ResourceName]int64, error) {
 	kube := map[v1.ResourceName]int64{
-		v1.ResourceCPU: reservedMilliCPU(total[v1.ResourceCPU]),
-		// The image counts all the type's addresses, whatever maxPods says.
-		v1.ResourceMemory:           (reservedMiBPerPod*h.eniPods(0) + reservedMiB) * mebibyte,
+		v1.ResourceCPU:              reservedMilliCPU(total[v1.ResourceCPU]),
+		v1.ResourceMemory:           (reservedMiBPerPod*h.reservedPods(shape) + reservedMiB) * mebibyte,
 		v1.ResourceEphemeralStorage: reservedStorage,
 	}
 	if err := readReserved(kube, "kubeReserved", shape.kubelet.KubeReserved); err != nil {

@@ -33,10 +33,13 @@ type class struct {
 	resolvedAt time.Time                     // zero: not fully, ask again
 	profileAt  time.Time                     // when the profile was last looked at
 
+	bootable int // types that an image fits
+
 	// ---
-	inFlight      map[string]int64 // addresses that launches since resolvedAt may take, by subnet
-	shown         []*cloudprovider.InstanceType
-	shownSequence int
+	imagesAt, groupsAt time.Time        // when they were last looked up
+	inFlight           map[string]int64 // addresses that launches since resolvedAt may take, by subnet
+	shown              []*cloudprovider.InstanceType
+	shownSequence      int
 }
 
 // launchable is how the class launches a type.
@@ -50,7 +53,7 @@ type launchable struct {
 // settings.
 func (c *class) assemble(before *class) error {
 	if before != nil && before.types != nil && c.sameAs(before) {
-		c.byZone, c.launchable, c.types = before.byZone, before.launchable, before.types
+		c.byZone, c.launchable, c.types, c.bootable = before.byZone, before.launchable, before.types, before.bootable
 		return nil
 	}
 	c.byZone = map[string][]string{}
@@ -65,7 +68,11 @@ func (c *class) assemble(before *class) error {
 	for _, name := range slices.Sorted(maps.Keys(c.catalogue.types)) {
 		h := c.catalogue.types[name]
 		chosen, ok := imageFor(c.images, h.labels)
-		if !ok || !c.supports(h) {
+		if !ok {
+			continue
+		}
+		c.bootable++
+		if !c.supports(h) {
 			continue
 		}
 		t, err := c.typeOf(h, zoneIDs)

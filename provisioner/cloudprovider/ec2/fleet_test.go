@@ -20,8 +20,8 @@ func TestRequestThatCannotBeMade(t *testing.T) {
 	c := newCloud(t)
 	class := c.ready(t, demoClass())
 	large := demoClass()
-	large.Name, large.UID, large.Spec.UserData = "large", "5f0e8c1e-0000-4000-8000-000000000009", aws.String("#!/bin/sh\n"+strings.Repeat("#", userDataLimit))
-	large = c.ready(t, large)
+	large.Name, large.UID, large.Spec.UserData = "large", "5f0e8c1e-0000-4000-8000-000000000009", aws.String("#!/bin/sh\n"+strings.Repeat("#", userDataLimit-800))
+	large = c.ready(t, large) // it fits, without the labels of a NodePool
 	options := c.options(t, class, onDemand, "m5.large")
 	cases := map[string]struct {
 		change func(*cloudprovider.LaunchRequest)
@@ -31,7 +31,7 @@ func TestRequestThatCannotBeMade(t *testing.T) {
 		"no machines":      {func(r *cloudprovider.LaunchRequest) { r.Count, r.Claims = 0, nil }, cloudprovider.Rejected},
 		"claims":           {func(r *cloudprovider.LaunchRequest) { r.Count = 2 }, cloudprovider.Rejected},
 		"no options":       {func(r *cloudprovider.LaunchRequest) { r.Options = nil }, cloudprovider.InsufficientCapacity},
-		"user data":        {func(r *cloudprovider.LaunchRequest) { r.NodeClass = large }, cloudprovider.NodeClassNotReady},
+		"user data":        {func(r *cloudprovider.LaunchRequest) { r.NodeClass = large; r.Labels["long"] = strings.Repeat("x", 800) }, cloudprovider.NodeClassNotReady},
 		"other generation": {func(r *cloudprovider.LaunchRequest) { r.NodeClass = demoClass(); r.NodeClass.Generation = 7 }, cloudprovider.NodeClassNotReady},
 		"foreign zone": {func(r *cloudprovider.LaunchRequest) {
 			r.Options = []cloudprovider.LaunchOption{{InstanceType: options[0].InstanceType, Offering: cloudprovider.Offering{Zone: "us-east-1f", CapacityType: onDemand}}}

@@ -30,8 +30,8 @@ type image struct {
 type imageQuery struct {
 	filters []ec2types.Filter
 	owners  []string
-	// requirements by image id, besides the architecture.
-	requirements map[string][]v1.NodeSelectorRequirement
+	// requirements by image id, besides the architecture: the image serves what meets one of the lists.
+	requirements map[string][][]v1.NodeSelectorRequirement
 }
 
 // readImages returns the class's images, newest first: of those with equal requirements the best one. The error says
@@ -48,6 +48,9 @@ func (p *Provider) readImages(ctx context.Context, spec *awsv1.EC2NodeClassSpec,
 			return nil, err
 		}
 		for _, candidate := range found {
+			if p.isGone(candidate.ID) {
+				continue
+			}
 			key := requirementsKey(candidate.Requirements)
 			if before, ok := best[key]; !ok || compareImages(candidate, before) < 0 {
 				best[key] = candidate
@@ -93,7 +96,7 @@ func (p *Provider) imageQueries(ctx context.Context, terms []awsv1.AMISelectorTe
 			if strings.HasPrefix(id, "ami-") {
 				ids = append(ids, id)
 			}
-		default:
+		case term.Name != "" || len(term.Tags) > 0: // an owner alone would be all images there are
 			queries = append(queries, termQuery(term))
 		}
 	}
@@ -128,8 +131,14 @@ func (p *Provider) describeImages(ctx context.Context, query imageQuery) ([]imag
 			return nil, fmt.Errorf("describing images: %w", err)
 		}
 		for i := range page.Images {
-			if candidate, ok := newImage(&page.Images[i], query.requirements[aws.ToString(page.Images[i].ImageId)], now); ok {
-				found = append(found, candidate)
+			uses := query.requirements[aws.ToString(page.Images[i].ImageId)]
+			if uses == nil {
+				uses = [][]v1.NodeSelectorRequirement{nil}
+			}
+			for _, requirements := range uses {
+				if candidate, ok := newImage(&page.Images[i], requirements, now); ok {
+					found = append(found, candidate)
+				}
 			}
 		}
 	}
@@ -166,6 +175,14 @@ func requirementsKey(requirements []v1.NodeSelectorRequirement) string {
 		key.WriteString(r.Key + " " + string(r.Operator) + " " + strings.Join(r.Values, ",") + ";")
 	}
 	return key.String()
+}
+
+// imageNamed is the name of an image of the class, empty if there is none.
+func (c *class) imageNamed(id string) string {
+	if i := slices.IndexFunc(c.images, func(of image) bool { return of.ID == id }); i >= 0 {
+		return c.images[i].Name
+	}
+	return ""
 }
 
 // imageFor is the first image that boots on the type.

@@ -81,7 +81,8 @@ type Provider struct {
 	cluster     *clusterFacts
 	catalogue   *catalogue
 	parameters  map[string]parameter
-	classes     map[string]*class // by name
+	gone        map[string]time.Time // images that could not be launched, by id
+	classes     map[string]*class    // by name
 	unavailable *unavailable
 	templates   map[string]*template // by name
 	choices     map[string]*choice   // by token
@@ -132,6 +133,7 @@ func New(opts Options) *Provider {
 
 		refreshing:  newGate(),
 		parameters:  map[string]parameter{},
+		gone:        map[string]time.Time{},
 		classes:     map[string]*class{},
 		unavailable: newUnavailable(),
 		templates:   map[string]*template{},

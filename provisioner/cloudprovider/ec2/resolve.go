@@ -11,13 +11,17 @@ import (
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/aws/smithy-go"
+	"github.com/awslabs/operatorpkg/status"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 )
 
 const (
-	// resolveTTL is how long a resolved class is good without asking again.
+	// resolveTTL is how long a resolved class is good without asking again: Karpenter's for subnets, whose free
+	// addresses change. Groups and images are good for longer.
 	resolveTTL = time.Minute
+	imagesTTL  = 5 * time.Minute
+	groupsTTL  = 5 * time.Minute
 	profileTTL = 15 * time.Minute
 )
 
@@ -31,21 +35,27 @@ type found struct {
 	profile   string
 
 	clusterErr, subnetsErr, groupsErr, imagesErr, profileErr error
-	profileAt                                                time.Time
+	groupsAt, imagesAt, profileAt                            time.Time
 }
 
 // Resolve implements cloudprovider.Interface. A class that was fully resolved less than a minute ago is not looked up
 // again.
 func (p *Provider) Resolve(ctx context.Context, of *awsv1.EC2NodeClass) (*awsv1.EC2NodeClassStatus, error) {
 	family, familyFault := familyOf(&of.Spec)
+	f := &found{}
 	p.mu.Lock()
 	before := p.resolved(of)
-	p.mu.Unlock()
 	if before != nil && time.Since(before.resolvedAt) < resolveTTL {
-		return p.withLaunchFault(of, before.object.Status.DeepCopy()), nil
+		status := before.object.Status.DeepCopy()
+		p.mu.Unlock()
+		return p.withLaunchFault(of, status), nil
 	}
-	f := p.lookUp(ctx, of, familyFault == nil, before)
-	next := &class{object: of.DeepCopy(), family: family, inFlight: map[string]int64{}}
+	if before != nil {
+		f.groupsAt, f.imagesAt = before.groupsAt, before.imagesAt
+	}
+	p.mu.Unlock()
+	p.lookUp(ctx, f, of, familyFault == nil, before)
+	next := &class{object: of.DeepCopy(), family: family, inFlight: map[string]int64{}, groupsAt: f.groupsAt, imagesAt: f.imagesAt}
 	err := p.judge(next, f, before, familyFault)
 	if ctx.Err() != nil { // half of an answer says nothing
 		return nil, context.Cause(ctx)
@@ -54,9 +64,8 @@ func (p *Provider) Resolve(ctx context.Context, of *awsv1.EC2NodeClass) (*awsv1.
 	return p.withLaunchFault(of, next.object.Status.DeepCopy()), err
 }
 
-// lookUp asks AWS for everything at once.
-func (p *Provider) lookUp(ctx context.Context, of *awsv1.EC2NodeClass, images bool, before *class) *found {
-	f := &found{}
+// lookUp asks AWS for everything that is old at once.
+func (p *Provider) lookUp(ctx context.Context, f *found, of *awsv1.EC2NodeClass, images bool, before *class) {
 	var group errgroup.Group
 	run := func(read func()) {
 		group.Go(func() error {
@@ -66,12 +75,29 @@ func (p *Provider) lookUp(ctx context.Context, of *awsv1.EC2NodeClass, images bo
 	}
 	run(func() {
 		f.cluster, f.catalogue, f.clusterErr = p.refresh(ctx)
-		if f.imagesErr = f.clusterErr; f.clusterErr == nil && images {
-			f.images, f.imagesErr = p.readImages(ctx, &of.Spec, f.cluster)
+		if f.imagesErr = f.clusterErr; f.clusterErr != nil || !images {
+			return
+		}
+		if before != nil && before.cluster.version == f.cluster.version && time.Since(f.imagesAt) < imagesTTL {
+			f.images = before.images
+			return
+		}
+		asked := time.Now()
+		if f.images, f.imagesErr = p.readImages(ctx, &of.Spec, f.cluster); f.imagesErr == nil {
+			f.imagesAt = asked
 		}
 	})
 	run(func() { f.subnets, f.subnetsErr = p.readSubnets(ctx, of.Spec.SubnetSelectorTerms) })
-	run(func() { f.groups, f.groupsErr = p.readSecurityGroups(ctx, of.Spec.SecurityGroupSelectorTerms) })
+	if before != nil && time.Since(f.groupsAt) < groupsTTL {
+		f.groups = before.securityGroups()
+	} else {
+		run(func() {
+			asked := time.Now()
+			if f.groups, f.groupsErr = p.readSecurityGroups(ctx, of.Spec.SecurityGroupSelectorTerms); f.groupsErr == nil {
+				f.groupsAt = asked
+			}
+		})
+	}
 	if before != nil && before.profile != "" && time.Since(before.profileAt) < profileTTL {
 		f.profile, f.profileAt = before.profile, before.profileAt
 	} else {
@@ -79,7 +105,6 @@ func (p *Provider) lookUp(ctx context.Context, of *awsv1.EC2NodeClass, images bo
 		run(func() { f.profile, f.profileErr = p.ensureProfile(ctx, of) })
 	}
 	_ = group.Wait() // each part keeps its own error
-	return f
 }
 
 // refresh brings the cluster's facts and the catalogue up to date, for one class at a time.
@@ -171,35 +196,48 @@ func (p *Provider) judge(next *class, f *found, before *class, familyFault *faul
 // judgeWhole assembles the class and decides on the condition that needs all the others.
 func (p *Provider) judgeWhole(next, before *class, set conditions) {
 	spec := &next.object.Spec
-	wrong := validate(spec)
-	parts := []string{
-		awsv1.ConditionTypeSubnetsReady, awsv1.ConditionTypeSecurityGroupsReady, awsv1.ConditionTypeAMIsReady, awsv1.ConditionTypeInstanceProfileReady,
-	}
-	complete := set.IsTrue(parts...) && next.cluster != nil && next.catalogue != nil
-	if wrong == nil && complete {
+	wrong := validate(spec, next.family)
+	if wrong == nil && next.family != "" {
 		next.shape = p.shapeOf(spec, next.family)
+		wrong = p.checkUserData(next)
+	}
+	waiting, refused := dependencies(set)
+	complete := len(waiting) == 0 && next.cluster != nil && next.catalogue != nil
+	if wrong == nil && complete {
 		if err := next.assemble(before); err != nil {
 			wrong = &fault{invalidKubelet, "spec." + err.Error()}
+		} else if next.bootable == 0 {
+			wrong = &fault{"NoInstanceTypeForAMI", fitsNothing(next.images)}
 		}
 	}
 	switch {
 	case wrong != nil:
 		set.SetFalse(awsv1.ConditionTypeValidationSucceeded, wrong.reason, wrong.message)
+	case refused:
+		set.SetFalse(awsv1.ConditionTypeValidationSucceeded, "DependenciesNotReady", "waiting for "+strings.Join(waiting, ", "))
 	case !complete:
-		var waiting []string
-		for _, condition := range parts {
-			if !set.IsTrue(condition) {
-				waiting = append(waiting, condition)
-			}
-		}
 		set.SetUnknownWithReason(awsv1.ConditionTypeValidationSucceeded, "DependenciesNotReady", "waiting for "+strings.Join(waiting, ", "))
 	default:
 		set.SetTrue(awsv1.ConditionTypeValidationSucceeded)
 	}
 }
 
+// dependencies returns what the class still lacks, and whether any of it is known to be missing.
+func dependencies(set conditions) (waiting []string, refused bool) {
+	for _, condition := range []string{
+		awsv1.ConditionTypeSubnetsReady, awsv1.ConditionTypeSecurityGroupsReady, awsv1.ConditionTypeAMIsReady, awsv1.ConditionTypeInstanceProfileReady,
+	} {
+		if !set.IsTrue(condition) {
+			waiting = append(waiting, condition)
+			refused = refused || set.Get(condition).IsFalse()
+		}
+	}
+	return waiting, refused
+}
+
 // conditions are the methods of Karpenter's condition set that are used.
 type conditions interface {
+	Get(condition string) *status.Condition
 	IsTrue(...string) bool
 	SetTrue(string) bool
 	SetFalse(condition, reason, message string) bool

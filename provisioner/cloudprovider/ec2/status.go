@@ -35,10 +35,11 @@ func (c *class) securityGroups() []awsv1.SecurityGroup {
 	return c.object.Status.SecurityGroups
 }
 
-func (p *Provider) shapeOf(spec *awsv1.EC2NodeClassSpec, family string) machineShape {
+func (p *Provider) shapeOf(spec *awsv1.EC2NodeClassSpec, of string) machineShape {
 	shape := machineShape{
-		memoryOverhead: p.memoryOverhead, reservedENIs: int64(p.opts.ReservedENIs), disk: rootDisk(spec, family),
-		raid0: spec.InstanceStorePolicy != nil && *spec.InstanceStorePolicy == awsv1.InstanceStorePolicyRAID0,
+		memoryOverhead: p.memoryOverhead, reservedENIs: int64(p.opts.ReservedENIs), disk: rootDisk(spec, of),
+		reservesByMaxPods: families[of].reservesByMaxPods,
+		raid0:             spec.InstanceStorePolicy != nil && *spec.InstanceStorePolicy == awsv1.InstanceStorePolicyRAID0,
 	}
 	if spec.Kubelet != nil {
 		shape.kubelet = *spec.Kubelet
@@ -48,9 +49,9 @@ func (p *Provider) shapeOf(spec *awsv1.EC2NodeClassSpec, family string) machineS
 
 // rootDisk is the size of the disk that holds pods' data, in bytes: the one marked as root, else for a custom image
 // the last one, else the one with the image's device name.
-func rootDisk(spec *awsv1.EC2NodeClassSpec, family string) int64 {
+func rootDisk(spec *awsv1.EC2NodeClassSpec, of string) int64 {
 	size := int64(defaultRootDisk)
-	of := func(mapping *awsv1.BlockDeviceMapping) bool {
+	sized := func(mapping *awsv1.BlockDeviceMapping) bool {
 		if mapping.EBS == nil || mapping.EBS.VolumeSize == nil {
 			return false
 		}
@@ -58,13 +59,13 @@ func rootDisk(spec *awsv1.EC2NodeClassSpec, family string) int64 {
 		return true
 	}
 	for _, mapping := range spec.BlockDeviceMappings {
-		if mapping.RootVolume && of(mapping) {
+		if mapping.RootVolume && sized(mapping) {
 			return size
 		}
 	}
 	for _, mapping := range slices.Backward(spec.BlockDeviceMappings) {
-		if family == awsv1.AMIFamilyCustom || (mapping.DeviceName != nil && *mapping.DeviceName == defaultDeviceAL) {
-			of(mapping)
+		if of == awsv1.AMIFamilyCustom || (mapping.DeviceName != nil && *mapping.DeviceName == families[of].dataDevice) {
+			sized(mapping)
 			break
 		}
 	}
@@ -100,6 +101,15 @@ func missingImages(spec *awsv1.EC2NodeClassSpec, cluster *clusterFacts) string {
 		}
 	}
 	return "no image matches amiSelectorTerms " + strings.Join(terms, " or ")
+}
+
+// fitsNothing says what images want of a machine, when no type has it.
+func fitsNothing(images []image) string {
+	var wants []string
+	for _, i := range images {
+		wants = append(wants, i.ID+" ("+strings.TrimSuffix(requirementsKey(i.Requirements), ";")+")")
+	}
+	return "no instance type of the region fits the requirements of " + strings.Join(wants, ", ")
 }
 
 func termText(id, name string, tags map[string]string) string {

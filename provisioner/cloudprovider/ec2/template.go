@@ -34,10 +34,8 @@ func (p *Provider) templateSpecOf(c *class, req *cloudprovider.LaunchRequest, ca
 		labels = map[string]string{}
 	}
 	labels[karpv1.CapacityTypeLabelKey] = capacityType
-	boot := bootConfig{
-		cluster: c.cluster, name: p.opts.ClusterName, family: c.family, custom: aws.ToString(spec.UserData),
-		kubelet: spec.Kubelet, maxPods: group.maxPods, raid0: c.shape.raid0, labels: labels, taints: req.Taints,
-	}
+	boot := p.bootConfig(c, c.imageNamed(group.imageID), group.maxPods)
+	boot.labels, boot.taints = labels, req.Taints
 	userData, err := boot.userData()
 	if err != nil {
 		return nil, err
@@ -117,17 +115,19 @@ func metadataOptions(options *awsv1.MetadataOptions) *ec2types.LaunchTemplateIns
 	return request
 }
 
-// blockDevices are the class's, else one encrypted gp3 disk of 20 GiB; a custom image keeps its own.
-func blockDevices(spec *awsv1.EC2NodeClassSpec, family string) []ec2types.LaunchTemplateBlockDeviceMappingRequest {
-	if len(spec.BlockDeviceMappings) == 0 && family == awsv1.AMIFamilyAL2023 {
-		return []ec2types.LaunchTemplateBlockDeviceMappingRequest{{
-			DeviceName: aws.String(defaultDeviceAL),
-			Ebs: &ec2types.LaunchTemplateEbsBlockDeviceRequest{
-				Encrypted: aws.Bool(true), VolumeType: ec2types.VolumeTypeGp3, VolumeSize: aws.Int32(int32(defaultRootDisk / gibibyte)),
-			},
-		}}
-	}
+// blockDevices are the class's, else the family's, as encrypted gp3 disks; a custom image keeps its own.
+func blockDevices(spec *awsv1.EC2NodeClassSpec, of string) []ec2types.LaunchTemplateBlockDeviceMappingRequest {
 	var list []ec2types.LaunchTemplateBlockDeviceMappingRequest
+	if len(spec.BlockDeviceMappings) == 0 {
+		for _, d := range families[of].disks {
+			list = append(list, ec2types.LaunchTemplateBlockDeviceMappingRequest{
+				DeviceName: aws.String(d.device),
+				Ebs: &ec2types.LaunchTemplateEbsBlockDeviceRequest{
+					Encrypted: aws.Bool(true), VolumeType: ec2types.VolumeTypeGp3, VolumeSize: aws.Int32(int32(d.size / gibibyte)),
+				},
+			})
+		}
+	}
 	for _, mapping := range spec.BlockDeviceMappings {
 		request := ec2types.LaunchTemplateBlockDeviceMappingRequest{DeviceName: mapping.DeviceName}
 		if disk := mapping.EBS; disk != nil {

@@ -3,31 +3,23 @@
 package ec2
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"mime"
-	"mime/multipart"
-	"net/mail"
-	"net/textproto"
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	v1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 )
 
 const (
-	nodeConfigType   = "application/node.eks.aws"
-	shellScriptType  = `text/x-shellscript; charset="us-ascii"`
-	userDataBoundary = "//"
 	// userDataLimit is EC2's, in bytes before base64.
 	userDataLimit = 16384
+	userDataPath  = "spec.userData"
 )
 
 // bootConfig is what the user data of an image tells the machine.
@@ -35,6 +27,7 @@ type bootConfig struct {
 	cluster *clusterFacts
 	name    string // of the cluster
 	family  string
+	image   string // name of the image, which may tell its version
 	custom  string // the class's own user data
 	kubelet *awsv1.KubeletConfiguration
 	maxPods int64
@@ -43,136 +36,91 @@ type bootConfig struct {
 	taints  []v1.Taint
 }
 
-// userData renders the boot configuration in base64. Equal configurations give equal bytes.
+// bootConfig is what the class says of a machine with the image, without the labels and taints of a NodePool.
+func (p *Provider) bootConfig(c *class, image string, maxPods int64) *bootConfig {
+	spec := &c.object.Spec
+	return &bootConfig{
+		cluster: c.cluster, name: p.opts.ClusterName, family: c.family, image: image, custom: aws.ToString(spec.UserData),
+		kubelet: spec.Kubelet, maxPods: maxPods, raid0: c.shape.raid0,
+	}
+}
+
+// checkUserData finds user data that no machine could boot with, and such that would be too long whatever the NodePool
+// adds. Where the cluster is not known yet the length is that without it.
+func (p *Provider) checkUserData(c *class) *fault {
+	probe := *c
+	if probe.cluster == nil {
+		probe.cluster = &clusterFacts{}
+	}
+	_, err := p.bootConfig(&probe, "", 0).userData()
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*userDataSizeError](err); ok {
+		return &fault{"UserDataSizeLimitExceeded", err.Error()}
+	}
+	return &fault{"UserDataInvalid", err.Error()}
+}
+
+// userDataSizeError says that EC2 would not take the user data.
+type userDataSizeError struct{ size int }
+
+// Error implements error.
+func (e *userDataSizeError) Error() string {
+	return fmt.Sprintf("user data is limited to %d bytes, with what the node needs to join it is %d", userDataLimit, e.size)
+}
+
+// userData renders the boot configuration in base64. Equal configurations give equal bytes. Errors name the field of the
+// class that cannot be used; one about the size is a *userDataSizeError.
 func (b *bootConfig) userData() (string, error) {
-	text := b.custom
-	if b.family == awsv1.AMIFamilyAL2023 {
-		var err error
-		if text, err = b.archive(); err != nil {
-			return "", err
-		}
+	text, err := b.render()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", userDataPath, err)
 	}
 	if len(text) > userDataLimit {
-		return "", fmt.Errorf("user data is limited to %d bytes, this is %d", userDataLimit, len(text))
+		return "", fmt.Errorf("%s: %w", userDataPath, &userDataSizeError{len(text)})
 	}
 	return base64.StdEncoding.EncodeToString([]byte(text)), nil
 }
 
-type mimePart struct {
-	header textproto.MIMEHeader
-	body   string
+func (b *bootConfig) render() (string, error) {
+	switch b.family {
+	case awsv1.AMIFamilyAL2023:
+		return b.archive()
+	case awsv1.AMIFamilyBottlerocket:
+		return b.bottlerocketSettings()
+	}
+	return b.custom, nil
 }
 
-// archive is a MIME archive: the class's own parts, then our NodeConfig, since nodeadm lets the last one win.
-func (b *bootConfig) archive() (string, error) {
-	parts, err := customParts(b.custom)
-	if err != nil {
-		return "", fmt.Errorf("reading spec.userData: %w", err)
-	}
-	config, err := b.nodeConfig()
-	if err != nil {
-		return "", err
-	}
-	parts = append(parts, newPart(nodeConfigType, string(config)))
-	var text strings.Builder
-	text.WriteString("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"" + userDataBoundary + "\"\n\n")
-	for _, part := range parts {
-		text.WriteString("--" + userDataBoundary + "\n")
-		for _, key := range slices.Sorted(maps.Keys(part.header)) {
-			text.WriteString(key + ": " + part.header.Get(key) + "\n")
-		}
-		text.WriteString("\n" + strings.TrimRight(part.body, "\n") + "\n")
-	}
-	text.WriteString("--" + userDataBoundary + "--\n")
-	return text.String(), nil
-}
-
-func newPart(contentType, body string) mimePart {
-	return mimePart{header: textproto.MIMEHeader{"Content-Type": {contentType}}, body: body}
-}
-
-// customParts reads a class's user data: a MIME archive, a YAML document for nodeadm, or a script.
-func customParts(text string) ([]mimePart, error) {
-	if strings.TrimSpace(text) == "" {
-		return nil, nil
-	}
-	if message, err := mail.ReadMessage(strings.NewReader(strings.TrimSpace(text) + "\n")); err == nil {
-		if mediaType, params, err := mime.ParseMediaType(message.Header.Get("Content-Type")); err == nil && strings.HasPrefix(mediaType, "multipart/") {
-			return readParts(message.Body, params["boundary"])
-		}
-	}
-	document := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &document); err == nil && len(document) > 0 {
-		return []mimePart{newPart(nodeConfigType, text)}, nil
-	}
-	return []mimePart{newPart(shellScriptType, text)}, nil
-}
-
-func readParts(body io.Reader, boundary string) ([]mimePart, error) {
-	var parts []mimePart
-	for reader := multipart.NewReader(body, boundary); ; {
-		part, err := reader.NextRawPart()
-		if errors.Is(err, io.EOF) {
-			return parts, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		var content bytes.Buffer
-		if _, err := io.Copy(&content, part); err != nil {
-			return nil, err
-		}
-		parts = append(parts, mimePart{header: part.Header, body: content.String()})
-	}
-}
-
-// nodeConfig is nodeadm's configuration as YAML.
-func (b *bootConfig) nodeConfig() ([]byte, error) {
-	kubelet, err := b.kubeletConfig()
-	if err != nil {
-		return nil, err
-	}
-	section := map[string]any{"config": kubelet}
-	if labels := b.nodeLabels(); labels != "" {
-		section["flags"] = []string{"--node-labels=" + labels}
-	}
-	spec := map[string]any{
-		"cluster": map[string]any{
-			"name": b.name, "apiServerEndpoint": b.cluster.endpoint, "certificateAuthority": b.cluster.ca, "cidr": b.cluster.serviceCIDR,
-		},
-		"kubelet": section,
-	}
-	if b.raid0 {
-		spec["instance"] = map[string]any{"localStorage": map[string]any{"strategy": string(awsv1.InstanceStorePolicyRAID0)}}
-	}
-	return yaml.Marshal(map[string]any{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig", "spec": spec})
-}
-
-func (b *bootConfig) kubeletConfig() (map[string]any, error) {
-	config := map[string]any{}
-	if b.kubelet != nil {
-		data, err := json.Marshal(b.kubelet)
-		if err != nil {
-			return nil, fmt.Errorf("writing spec.kubelet: %w", err)
-		}
-		if err := json.Unmarshal(data, &config); err != nil {
-			return nil, fmt.Errorf("writing spec.kubelet: %w", err)
-		}
-	}
-	config["maxPods"] = b.maxPods
-	if len(b.taints) > 0 {
-		config["registerWithTaints"] = b.taints
-	}
-	return config, nil
-}
-
-// nodeLabels leaves out what a kubelet may not set on itself; the provisioner puts those on the Node.
-func (b *bootConfig) nodeLabels() string {
-	var pairs []string
-	for _, key := range slices.Sorted(maps.Keys(b.labels)) {
+// nodeLabels leave out what a kubelet may not set on itself; the provisioner puts those on the Node. The one that is
+// added says that the machine brings its taints itself.
+func (b *bootConfig) nodeLabels() map[string]string {
+	labels := map[string]string{karpv1.NodeDoNotSyncTaintsLabelKey: "true"}
+	for key, value := range b.labels {
 		if !restrictedForKubelet(key) {
-			pairs = append(pairs, key+"="+b.labels[key])
+			labels[key] = value
 		}
+	}
+	return labels
+}
+
+// nodeTaints has every key and effect once: the API server refuses a Node that repeats one.
+func (b *bootConfig) nodeTaints() []v1.Taint {
+	var taints []v1.Taint
+	for _, taint := range b.taints {
+		if !slices.ContainsFunc(taints, func(t v1.Taint) bool { return t.MatchTaint(&taint) }) {
+			taints = append(taints, v1.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect})
+		}
+	}
+	return taints
+}
+
+// labelsFlag is the list as a kubelet's flag takes it.
+func labelsFlag(labels map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
 	}
 	return strings.Join(pairs, ",")
 }

@@ -82,7 +82,7 @@ func checkParsed(t *testing.T, data []byte) {
 	if parsed.MaxPods == nil || *parsed.MaxPods != 29 || parsed.ClusterName != "demo" || parsed.Endpoint != "https://demo.example:443" || string(parsed.CA) != "PEM" || parsed.CIDR != "10.96.0.0/16" {
 		t.Errorf("parsed as %+v", parsed)
 	}
-	labels := map[string]string{"team": "a", "karpenter.sh/nodepool": "default", "karpenter.sh/capacity-type": "spot"}
+	labels := map[string]string{"team": "a", "karpenter.sh/nodepool": "default", "karpenter.sh/capacity-type": "spot", "karpenter.sh/do-not-sync-taints": "true"}
 	if diff := cmp.Diff(labels, parsed.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}

@@ -5,7 +5,7 @@ package ec2
 import (
 	"fmt"
 	"maps"
-	"regexp"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,33 +16,8 @@ import (
 // fault is what is wrong with a class: a condition's reason and message.
 type fault struct{ reason, message string }
 
-var aliasPattern = regexp.MustCompile(`^[a-z0-9]+@.+$`)
-
-// familyOf returns the class's image family, or what is wrong with its image terms. It must come before every other use
-// of the class's alias: Karpenter's own parser ends the process on one that it does not know.
-func familyOf(spec *awsv1.EC2NodeClassSpec) (string, *fault) {
-	family := awsv1.AMIFamilyCustom
-	for _, term := range spec.AMISelectorTerms {
-		if term.Alias == "" {
-			continue
-		}
-		name, _, _ := strings.Cut(term.Alias, "@")
-		if !aliasPattern.MatchString(term.Alias) || name != strings.ToLower(awsv1.AMIFamilyAL2023) {
-			return "", &fault{"UnsupportedAlias", fmt.Sprintf("amiSelectorTerms: alias %q is not supported, use al2023@<version>", term.Alias)}
-		}
-		family = awsv1.AMIFamilyAL2023
-	}
-	if spec.AMIFamily != nil {
-		family = *spec.AMIFamily
-	}
-	if family != awsv1.AMIFamilyAL2023 && family != awsv1.AMIFamilyCustom {
-		return "", &fault{"UnsupportedAMIFamily", fmt.Sprintf("amiFamily %s is not supported, use AL2023 or Custom", family)}
-	}
-	return family, nil
-}
-
 // validate finds what the API server's own validation lets through.
-func validate(spec *awsv1.EC2NodeClassSpec) *fault {
+func validate(spec *awsv1.EC2NodeClassSpec, family string) *fault {
 	var unsupported []string
 	for field, used := range map[string]bool{
 		"capacityReservationSelectorTerms": len(spec.CapacityReservationSelectorTerms) > 0,
@@ -64,10 +39,13 @@ func validate(spec *awsv1.EC2NodeClassSpec) *fault {
 			}
 		}
 	}
-	if spec.Kubelet != nil {
-		return validateKubelet(spec.Kubelet)
+	if spec.Kubelet == nil {
+		return nil
 	}
-	return nil
+	if wrong := validateKubelet(spec.Kubelet); wrong != nil || family != awsv1.AMIFamilyBottlerocket {
+		return wrong
+	}
+	return bottlerocketKubelet(spec.Kubelet)
 }
 
 var (
@@ -78,25 +56,63 @@ var (
 )
 
 func validateKubelet(kubelet *awsv1.KubeletConfiguration) *fault {
-	for field, values := range map[string]map[string]string{"kubeReserved": kubelet.KubeReserved, "systemReserved": kubelet.SystemReserved} {
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			amount, err := resource.ParseQuantity(values[key])
+	for _, reserved := range []struct {
+		field  string
+		values map[string]string
+	}{{"kubeReserved", kubelet.KubeReserved}, {"systemReserved", kubelet.SystemReserved}} {
+		for _, key := range slices.Sorted(maps.Keys(reserved.values)) {
+			amount, err := resource.ParseQuantity(reserved.values[key])
 			if err != nil || amount.Sign() < 0 || !slices.Contains(reservedKeys, key) {
-				return &fault{invalidKubelet, fmt.Sprintf("%s%s[%s]: %q is not valid", kubeletFieldRoot, field, key, values[key])}
+				return kubeletFault("%s[%s]: %q is not valid", reserved.field, key, reserved.values[key])
 			}
 		}
 	}
-	for field, values := range map[string]map[string]string{"evictionHard": kubelet.EvictionHard, "evictionSoft": kubelet.EvictionSoft} {
-		for _, signal := range slices.Sorted(maps.Keys(values)) {
-			if _, err := threshold(values[signal], 0); err != nil || !slices.Contains(evictionSignals, signal) {
-				return &fault{invalidKubelet, fmt.Sprintf("%s%s[%s]: %q is not valid", kubeletFieldRoot, field, signal, values[signal])}
+	for _, number := range []struct {
+		field string
+		value *int32
+		most  int32
+	}{
+		{"maxPods", kubelet.MaxPods, math.MaxInt32},
+		{"podsPerCore", kubelet.PodsPerCore, math.MaxInt32},
+		{"evictionMaxPodGracePeriod", kubelet.EvictionMaxPodGracePeriod, math.MaxInt32},
+		{"imageGCHighThresholdPercent", kubelet.ImageGCHighThresholdPercent, percentOfAll},
+		{"imageGCLowThresholdPercent", kubelet.ImageGCLowThresholdPercent, percentOfAll},
+	} {
+		if number.value != nil && (*number.value < 0 || *number.value > number.most) {
+			return kubeletFault("%s: %d is not valid", number.field, *number.value)
+		}
+	}
+	if high, low := kubelet.ImageGCHighThresholdPercent, kubelet.ImageGCLowThresholdPercent; high != nil && low != nil && *high <= *low {
+		return kubeletFault("imageGCHighThresholdPercent: %d is not above imageGCLowThresholdPercent %d", *high, *low)
+	}
+	return validateEviction(kubelet)
+}
+
+func validateEviction(kubelet *awsv1.KubeletConfiguration) *fault {
+	for _, eviction := range []struct {
+		field  string
+		values map[string]string
+	}{{"evictionHard", kubelet.EvictionHard}, {"evictionSoft", kubelet.EvictionSoft}} {
+		for _, signal := range slices.Sorted(maps.Keys(eviction.values)) {
+			amount, err := threshold(eviction.values[signal], 0)
+			if err != nil || amount < 0 || !slices.Contains(evictionSignals, signal) {
+				return kubeletFault("%s[%s]: %q is not valid", eviction.field, signal, eviction.values[signal])
 			}
 		}
 	}
-	for field, number := range map[string]*int32{"maxPods": kubelet.MaxPods, "podsPerCore": kubelet.PodsPerCore, "evictionMaxPodGracePeriod": kubelet.EvictionMaxPodGracePeriod} {
-		if number != nil && *number < 0 {
-			return &fault{invalidKubelet, fmt.Sprintf("%s%s: %d is negative", kubeletFieldRoot, field, *number)}
+	for _, signal := range slices.Sorted(maps.Keys(kubelet.EvictionSoft)) {
+		if _, has := kubelet.EvictionSoftGracePeriod[signal]; !has {
+			return kubeletFault("evictionSoft[%s]: evictionSoftGracePeriod has no such signal", signal)
+		}
+	}
+	for _, signal := range slices.Sorted(maps.Keys(kubelet.EvictionSoftGracePeriod)) {
+		if _, has := kubelet.EvictionSoft[signal]; !has {
+			return kubeletFault("evictionSoftGracePeriod[%s]: evictionSoft has no such signal", signal)
 		}
 	}
 	return nil
+}
+
+func kubeletFault(format string, args ...any) *fault {
+	return &fault{invalidKubelet, kubeletFieldRoot + fmt.Sprintf(format, args...)}
 }
