@@ -83,7 +83,7 @@ func (l *Listing) ZonesOf(ctx context.Context, class *awsv1.EC2NodeClass) ([]Zon
 func (l *Listing) InstanceTypes(of *awsv1.EC2NodeClass, zones []Zone) ([]*cloudprovider.InstanceType, error) {
 	family, wrong := familyOf(&of.Spec)
 	if wrong == nil {
-		wrong = validate(&of.Spec)
+		wrong = validate(&of.Spec, family)
 	}
 	if wrong != nil {
 		return nil, wrong
