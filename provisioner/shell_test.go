@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,6 +82,7 @@ type machines struct {
 	// hidden are live instances that List does not show; vanish is one that it shows and that is gone.
 	listed, hidden []cloudprovider.Instance
 	vanish         string
+	mu             sync.Mutex
 	terminated     []string
 	swept          bool
 	err            error
@@ -105,6 +107,8 @@ func (m *machines) Terminate(_ context.Context, id string) error {
 	if _, err := m.Get(context.Background(), id); err != nil {
 		return err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.terminated = append(m.terminated, id)
 	return nil
 }

@@ -5,8 +5,15 @@ package provisioner
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
@@ -54,15 +61,8 @@ func (p *Provisioner) sweepOnce(ctx context.Context) error {
 		return err
 	}
 	errs := []error{p.reportGone(ctx, p.unlisted(instances, asked))}
-	for _, inst := range p.orphans(instances) {
-		if err := p.Leading(); err != nil {
-			return err
-		}
-		klog.FromContext(ctx).Info("Terminating an instance without a NodeClaim", "providerID", inst.ProviderID)
-		if err := p.Cloud.Terminate(ctx, inst.ProviderID); !errors.Is(err, cloudprovider.ErrInstanceNotFound) {
-			errs = append(errs, err)
-		}
-	}
+	leaked, err := p.unclaimed(ctx, p.orphans(instances))
+	errs = append(errs, err, p.terminateLeaked(ctx, leaked))
 	if err := p.Leading(); err != nil {
 		return err
 	}
@@ -102,25 +102,94 @@ func (p *Provisioner) reportGone(ctx context.Context, unlisted []string) error {
 	return errors.Join(errs...)
 }
 
-// orphans are instances that no NodeClaim has or is waiting for.
+// orphans are instances of this cluster that no NodeClaim has or is waiting for, as far as is known here.
 func (p *Provisioner) orphans(instances []cloudprovider.Instance) []cloudprovider.Instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known, groups := sets.New[string](), sets.New[string]()
 	for c := range p.state.Claims() {
-		known.Insert(c.ProviderID)
+		known.Insert(machineID(c.ProviderID))
 		if !c.Launched {
 			groups.Insert(c.Group)
 		}
 	}
+	for id := range p.foreign {
+		known.Insert(machineID(id))
+	}
 	var out []cloudprovider.Instance
 	for _, inst := range instances {
-		if _, foreign := p.foreign[inst.ProviderID]; foreign || inst.State == "shutting-down" {
-			continue
-		}
-		if !known.Has(inst.ProviderID) && !groups.Has(inst.Tags[lifecycle.GroupAnnotation]) && time.Since(inst.LaunchTime) > orphanAge {
+		switch {
+		case !p.ofThisCluster(&inst), inst.State == "shutting-down", known.Has(machineID(inst.ProviderID)),
+			groups.Has(inst.Tags[lifecycle.GroupAnnotation]), time.Since(inst.LaunchTime) <= orphanAge:
+		default:
 			out = append(out, inst)
 		}
 	}
 	return out
+}
+
+// ofThisCluster asks for all the tags that a launch writes, whatever the cloud was asked to list.
+func (p *Provisioner) ofThisCluster(inst *cloudprovider.Instance) bool {
+	return inst.Tags["kubernetes.io/cluster/"+p.ClusterName] == "owned" && inst.Tags[awsv1.EKSClusterNameTagKey] == p.ClusterName &&
+		inst.Tags[awsv1.NodePoolTagKey] != "" && inst.Tags[awsv1.NodeClassTagKey] != ""
+}
+
+// machineID is the last part of a provider id: nothing else of it tells two machines apart.
+func machineID(providerID string) string {
+	return providerID[strings.LastIndexByte(providerID, '/')+1:]
+}
+
+// unclaimed are those of the instances that no NodeClaim in the cluster has or waits for. It asks the API server itself,
+// and after the cloud was asked: an informer may not have told yet of a claim that another leader, or a person, made.
+func (p *Provisioner) unclaimed(ctx context.Context, instances []cloudprovider.Instance) ([]cloudprovider.Instance, error) {
+	if len(instances) == 0 {
+		return nil, nil
+	}
+	list, err := p.Dynamic.Resource(nodeClaims).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing NodeClaims: %w", err)
+	}
+	known, groups, names := sets.New[string](), sets.New[string](), sets.New[string]()
+	for i := range list.Items {
+		claim := &list.Items[i]
+		id, _, err := unstructured.NestedString(claim.Object, "status", "providerID")
+		if err != nil {
+			return nil, fmt.Errorf("reading NodeClaim %s: %w", claim.GetName(), err)
+		}
+		if id != "" {
+			known.Insert(machineID(id))
+			continue
+		}
+		names.Insert(claim.GetName())
+		if group := claim.GetAnnotations()[lifecycle.GroupAnnotation]; group != "" {
+			groups.Insert(group)
+		}
+	}
+	return slices.DeleteFunc(instances, func(inst cloudprovider.Instance) bool {
+		return known.Has(machineID(inst.ProviderID)) || groups.Has(inst.Tags[lifecycle.GroupAnnotation]) || names.Has(inst.Tags[awsv1.NodeClaimTagKey])
+	}), nil
+}
+
+// maxTerminations are in flight together; the adapter makes few calls of them.
+const maxTerminations = 100
+
+func (p *Provisioner) terminateLeaked(ctx context.Context, instances []cloudprovider.Instance) error {
+	var group errgroup.Group
+	group.SetLimit(maxTerminations)
+	errs := make([]error, len(instances))
+	for i, inst := range instances {
+		group.Go(func() error {
+			if errs[i] = p.Leading(); errs[i] != nil {
+				return nil
+			}
+			klog.FromContext(ctx).Info("Terminating an instance without a NodeClaim", "providerID", inst.ProviderID,
+				"nodePool", inst.Tags[awsv1.NodePoolTagKey], "launched", inst.LaunchTime)
+			if err := p.Cloud.Terminate(ctx, inst.ProviderID); !errors.Is(err, cloudprovider.ErrInstanceNotFound) {
+				errs[i] = err
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // each has its own error
+	return errors.Join(errs...)
 }
