@@ -31,10 +31,11 @@ const (
 
 // choice is what a token was launched with besides its request, so that a replay is the very same.
 type choice struct {
-	class   *class
-	subnets map[string]subnet // by zone
-	options []cloudprovider.LaunchOption
-	at      time.Time
+	class    *class
+	subnets  map[string]subnet // by zone
+	options  []cloudprovider.LaunchOption
+	at       time.Time
+	firstTry int // see fleet
 }
 
 // fleet is a launch as EC2 takes it. It is not changed after it was built.
@@ -51,6 +52,7 @@ type fleet struct {
 	images       map[string]string // by instance type
 	subnets      map[string]subnet // by zone
 	addresses    int64             // that each of the subnets may lose
+	firstTry     int               // number of the CreateFleet that this is first sent with
 }
 
 // fleetFor builds the request, with the class and the subnets that the token had before, if it had. Equal requests make
@@ -72,7 +74,11 @@ func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudpro
 	}
 	p.mu.Unlock()
 	if made != nil {
-		return p.newFleet(made.class, &chosen, made.subnets, nil)
+		f, failure := p.newFleet(made.class, &chosen, made.subnets, nil)
+		if failure == nil {
+			f.firstTry = made.firstTry
+		}
+		return f, failure
 	}
 	if c == nil {
 		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Reason: reasonLaunchFailed, Untried: true, Err: cloudprovider.ErrNotReady}

@@ -3,6 +3,7 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,7 +39,7 @@ func (p *Provider) Launch(ctx context.Context, req cloudprovider.LaunchRequest) 
 	defer cancel()
 	made := &attempts{}
 	ctx = context.WithValue(ctx, attemptsKey{}, made)
-	for try := 1; ; try++ {
+	for try := max(1, f.firstTry); ; try++ {
 		out, err := p.createFleet(ctx, f, clientToken(req.Token, try))
 		if err != nil {
 			if ctx.Err() == nil {
@@ -52,11 +53,18 @@ func (p *Provider) Launch(ctx context.Context, req cloudprovider.LaunchRequest) 
 			continue
 		}
 		p.settle(f, result)
-		if failure != nil {
-			return nil, p.explainLaunch(ctx, f, failure)
+		if failure == nil {
+			p.launched(f.class)
+			if gone := f.class.goneImages(result.Failures); len(gone) > 0 {
+				p.missImages(f.class.object, gone)
+			}
+			return result, nil
 		}
-		p.launched(f.class)
-		return result, nil
+		again, goneFailure := p.withoutGone(ctx, f, &req, failure.Failures, try)
+		if again == nil {
+			return nil, p.explainLaunch(ctx, f, cmp.Or(goneFailure, failure))
+		}
+		f = again
 	}
 }
 

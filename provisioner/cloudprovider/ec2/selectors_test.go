@@ -262,50 +262,6 @@ func TestB103NewestImageIsNotAvailable(t *testing.T) {
 	})
 }
 
-// B103: the image goes between resolve and launch. The class is looked up again at once, without it, even while EC2
-// still describes it and the parameter still names it.
-func TestB103ResolveWithout(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		term      awsv1.AMISelectorTerm
-		wantAfter []string
-		wantErr   string
-	}{
-		"the next one": {awsv1.AMISelectorTerm{Name: "node-?", Owner: "self"}, []string{"node-1"}, ""},
-		"none left":    {awsv1.AMISelectorTerm{SSMParameter: "/ours/node-2"}, nil, "AMINotFound no image matches amiSelectorTerms ssmParameter /ours/node-2"},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newCloud(t)
-			ourImages(c)
-			class := demoClass()
-			customImage(class, tc.term)
-			class = c.ready(t, class)
-			gone := c.classes[class.Name].goneImages("The image ids '[" + class.Status.AMIs[0].ID + ", ami-0]' do not exist, not " + class.Status.AMIs[0].ID)
-			if diff := cmp.Diff([]string{idOf(t, c, "node-2")}, gone); diff != "" {
-				t.Fatalf("gone (-want +got):\n%s", diff)
-			}
-			err := c.resolveWithout(t.Context(), class, gone...)
-			if (err == nil) != (tc.wantErr == "") || (err != nil && !strings.Contains(err.Error(), tc.wantErr)) {
-				t.Errorf("got %v, want %q", err, tc.wantErr)
-			}
-			var got []string
-			if after := c.classes[class.Name]; after != nil {
-				for _, i := range after.images {
-					got = append(got, i.Name)
-				}
-				if boots := after.launchable["m5.large"].image.Name; boots != got[0] {
-					t.Errorf("m5.large boots %q", boots)
-				}
-			}
-			if diff := cmp.Diff(tc.wantAfter, got); diff != "" {
-				t.Errorf("images (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // An image that no type of the region can boot: the class says which and what it wants.
 func TestImageThatFitsNoType(t *testing.T) {
 	t.Parallel()
