@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/allocatable"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
@@ -81,6 +82,11 @@ type Provisioner struct {
 	// measured is what machines turned out to have; sized, by class, the types as they are with that.
 	measured *allocatable.Book
 	sized    map[string]*sizedTypes
+	// others are NodeClaims, by name and UID, that are not ours; undecided are those whose NodePool is not known yet,
+	// deciding the pools that the API server is asked for.
+	others    map[string]types.UID
+	undecided map[string]*karpv1.NodeClaim
+	deciding  map[string]bool
 	// epoch grows with every change that can turn a refusal into a purchase.
 	epoch    uint64
 	wake     chan struct{}
@@ -109,8 +115,13 @@ func New(o Options) (*Provisioner, error) {
 		foreign:  map[string]string{},
 		measured: allocatable.New(),
 		sized:    map[string]*sizedTypes{},
-		wake:     make(chan struct{}, 1),
-		work:     make(chan struct{}, maxCalls),
+
+		others:    map[string]types.UID{},
+		undecided: map[string]*karpv1.NodeClaim{},
+		deciding:  map[string]bool{},
+
+		wake: make(chan struct{}, 1),
+		work: make(chan struct{}, maxCalls),
 
 		cloudWork: make(chan struct{}, maxCloudCalls),
 		leads:     o.Leading,

@@ -116,6 +116,9 @@ func (p *Provisioner) orphans(instances []cloudprovider.Instance) []cloudprovide
 	for id := range p.foreign {
 		known.Insert(machineID(id))
 	}
+	for _, c := range p.undecided {
+		groups.Insert(c.Annotations[lifecycle.GroupAnnotation])
+	}
 	var out []cloudprovider.Instance
 	for _, inst := range instances {
 		switch {

@@ -87,29 +87,9 @@ func (p *Provisioner) claimSeen(o any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.ourClaim(claim) {
-		return
+	if p.ourClaim(claim) {
+		p.takeClaim(claim)
 	}
-	p.applyLocked(lifecycle.ClaimSeen{Claim: claim})
-	if c, ok := p.state.Claim(claim.Name); ok && c.NeedsRestore && claim.Spec.NodeClassRef != nil {
-		if st := p.classes[claim.Spec.NodeClassRef.Name]; st != nil && st.resolved != nil {
-			p.restoreClaims(st.resolved)
-		}
-	}
-}
-
-// ourClaim is false for NodeClaims of other providers and of static NodePools: neither they nor their nodes and
-// machines are touched. mu is held.
-func (p *Provisioner) ourClaim(claim *karpv1.NodeClaim) bool {
-	ref := claim.Spec.NodeClassRef
-	st := p.pools[claim.Labels[karpv1.NodePoolLabelKey]]
-	if ref != nil && ref.Group == nodeClasses.Group && ref.Kind == "EC2NodeClass" && (st == nil || st.pool.Spec.Replicas == nil) {
-		return true
-	}
-	if id := claim.Status.ProviderID; id != "" {
-		p.foreign[id] = claim.Name
-	}
-	return false
 }
 
 func (p *Provisioner) claimGone(o any) {
@@ -120,6 +100,8 @@ func (p *Provisioner) claimGone(o any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.foreign, claim.Status.ProviderID)
+	delete(p.others, claim.Name)
+	delete(p.undecided, claim.Name)
 	p.applyLocked(lifecycle.ClaimGone{Name: claim.Name})
 	p.changedLocked() // its share of the limits is free
 	if ref := claim.Spec.NodeClassRef; ref != nil {
@@ -148,6 +130,7 @@ func (p *Provisioner) poolSeen(o any) {
 	}
 	st.pool, st.unknown = pool, unknown
 	p.applyLocked(lifecycle.PoolSeen{Pool: pool})
+	p.decide(pool.Name)
 	p.statusDue(pool.Name)
 }
 
