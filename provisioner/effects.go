@@ -31,6 +31,8 @@ func (p *Provisioner) carryOut(actions []lifecycle.Action) {
 			p.activate(known(a.Pods))
 		case lifecycle.Publish:
 			p.publish(a)
+		case lifecycle.PoolOpen:
+			p.changedLocked()
 		default:
 			p.logAction(action)
 			go p.perform(p.ctx, action)
@@ -101,27 +103,12 @@ func (p *Provisioner) perform(ctx context.Context, action lifecycle.Action) {
 func (p *Provisioner) inTime(ctx context.Context, action lifecycle.Action) ([]lifecycle.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, effectTimeout(action))
 	defer cancel()
-	work := p.work
-	if ofCloud(action) {
-		work = p.cloudWork
+	leave, err := p.slots.enter(ctx, action)
+	if err != nil {
+		return nil, err
 	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case work <- struct{}{}:
-	}
-	defer func() { <-work }()
+	defer leave()
 	return p.effect(ctx, action)
-}
-
-// ofCloud says that an action calls the cloud, whose adapter has a queue of its own: those that wait there must not keep
-// the API server's waiting.
-func ofCloud(action lifecycle.Action) bool {
-	switch action.(type) {
-	case lifecycle.Launch, lifecycle.FindInstances, lifecycle.TagInstance, lifecycle.Terminate, lifecycle.AwaitTermination:
-		return true
-	}
-	return false
 }
 
 // errUnknownAction is a fault of ours; a test makes sure that every action is handled.

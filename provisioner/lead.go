@@ -50,9 +50,10 @@ func (p *Provisioner) provision(ctx context.Context) {
 	}
 }
 
-// awaitCRDs waits for Karpenter's CRDs, then for their objects, and feeds everything known into the state.
+// awaitCRDs waits for Karpenter's CRDs, then for their objects, and feeds everything known into the state. It returns
+// early when they are known to be absent.
 func (p *Provisioner) awaitCRDs(ctx context.Context) {
-	if missing := p.missingCRDs(); missing != "" {
+	if missing := p.crdsMissing(ctx); missing != "" && ctx.Err() == nil {
 		klog.FromContext(ctx).Info("WARNING: scheduling only: a CRD is not served; it is picked up when it appears", "missing", missing)
 		p.term.Go(func() { p.awaitCRDsLater(ctx) })
 		return
@@ -60,15 +61,41 @@ func (p *Provisioner) awaitCRDs(ctx context.Context) {
 	p.rebuild(ctx)
 }
 
+const (
+	// crdsRetry is between two questions that the API server did not answer, crdsEvery between two that it did.
+	crdsRetry = time.Second
+	crdsEvery = 5 * time.Second
+)
+
+// crdsMissing asks until there is an answer; what goes wrong is said once.
+func (p *Provisioner) crdsMissing(ctx context.Context) string {
+	said := ""
+	for {
+		missing, err := p.missingCRDs()
+		if err == nil {
+			return missing
+		}
+		if err.Error() != said {
+			said = err.Error()
+			klog.FromContext(ctx).Error(err, "Cannot find out whether Karpenter's CRDs are served, will retry", "every", crdsRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-time.After(crdsRetry):
+		}
+	}
+}
+
 func (p *Provisioner) awaitCRDsLater(ctx context.Context) {
-	tick := time.NewTicker(5 * time.Second)
+	tick := time.NewTicker(crdsEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if p.missingCRDs() == "" {
+			if p.crdsMissing(ctx) == "" {
 				p.rebuild(ctx)
 				return
 			}

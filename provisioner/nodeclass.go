@@ -4,15 +4,18 @@ package provisioner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 )
 
@@ -65,7 +68,11 @@ func (p *Provisioner) resolveClass(ctx context.Context, name string, due <-chan 
 			if ctx.Err() != nil {
 				return
 			}
-			klog.FromContext(ctx).Error(err, "Resolving EC2NodeClass, will retry", "ec2NodeClass", name, "in", retry)
+			if errors.Is(err, errClassInUse) {
+				klog.FromContext(ctx).Info("EC2NodeClass is being deleted", "ec2NodeClass", name, "waiting", err.Error(), "in", retry)
+			} else {
+				klog.FromContext(ctx).Error(err, "Resolving EC2NodeClass, will retry", "ec2NodeClass", name, "in", retry)
+			}
 			wait, retry = retry, min(2*retry, resolveEvery)
 			continue
 		}
@@ -136,6 +143,9 @@ func (p *Provisioner) classResolved(class *awsv1.EC2NodeClass) {
 	}
 }
 
+// errClassInUse is no fault: the last claim to go, or the next look, lets the class go as well.
+var errClassInUse = errors.New("NodeClaims of the class have to go first")
+
 // finishClass lets a deleted class go once none of its NodeClaims is left.
 func (p *Provisioner) finishClass(ctx context.Context, class *awsv1.EC2NodeClass) error {
 	if !slices.Contains(class.Finalizers, awsv1.TerminationFinalizer) {
@@ -150,7 +160,7 @@ func (p *Provisioner) finishClass(ctx context.Context, class *awsv1.EC2NodeClass
 	}
 	p.mu.Unlock()
 	if n > 0 {
-		return fmt.Errorf("waiting for %d NodeClaims of the class to go", n)
+		return fmt.Errorf("%w: %d", errClassInUse, n)
 	}
 	if err := p.Leading(); err != nil {
 		return err
@@ -205,20 +215,32 @@ func has(m, part map[string]string) bool {
 func classHash(c *awsv1.EC2NodeClass) string { return c.Hash(nil) }
 
 // restoreClaims gives claims that a former leader did not finish, or that were made by hand, their options; mu is held.
+// Types and filters are asked for once, however many claims there are.
 func (p *Provisioner) restoreClaims(class *awsv1.EC2NodeClass) {
-	var evs []lifecycle.Event
+	var offered []*cloudprovider.InstanceType
+	var restores []lifecycle.Restore
 	for c := range p.state.Claims() {
 		if ref := c.Object.Spec.NodeClassRef; !c.NeedsRestore || ref == nil || ref.Name != class.Name {
 			continue
 		}
-		types, err := p.instanceTypes(class)
-		if err != nil {
-			return
+		if offered == nil {
+			var err error
+			if offered, err = p.instanceTypes(class); err != nil {
+				return
+			}
 		}
-		if ev, ok := restore(c.Object, types); ok {
-			ev.Daemons = p.daemonsOn(ev.Node)
-			evs = append(evs, ev)
+		if ev, ok := restore(c.Object, offered); ok {
+			restores = append(restores, ev)
 		}
+	}
+	var nodes []*v1.Node
+	for i := range restores {
+		nodes = append(nodes, restores[i].Node)
+	}
+	var evs []lifecycle.Event
+	for i, daemons := range p.daemonsOn(nodes) {
+		restores[i].Daemons = daemons
+		evs = append(evs, restores[i])
 	}
 	p.applyLocked(evs...)
 }

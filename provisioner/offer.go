@@ -12,8 +12,12 @@ import (
 	"github.com/jit-scheduler/jit-scheduler/provisioner/plan"
 )
 
-// offerDelay gathers what frees up together before parked pods are asked again.
-const offerDelay = 100 * time.Millisecond
+const (
+	// offerDelay gathers what frees up together before parked pods are asked again.
+	offerDelay = 100 * time.Millisecond
+	// offerShare is how many times as long as the last offer took there is none: it holds the lock that cycles need.
+	offerShare = 10
+)
 
 // roomFreed says that ready nodes may have room that they did not have; mu is held.
 func (p *Provisioner) roomFreed() {
@@ -21,7 +25,7 @@ func (p *Provisioner) roomFreed() {
 		return
 	}
 	p.offering = true
-	time.AfterFunc(offerDelay, p.offer)
+	time.AfterFunc(max(offerDelay, offerShare*p.offerTook), p.offer)
 }
 
 // offer gives room on ready nodes to parked pods, those that wait longest first and no more than fit: waiting for a
@@ -30,9 +34,11 @@ func (p *Provisioner) offer() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.offering = false
-	if p.ctx == nil || p.ctx.Err() != nil {
+	if p.ctx == nil || p.ctx.Err() != nil || p.state.Waiting() == 0 {
 		return
 	}
+	start := time.Now()
+	defer func() { p.offerTook = time.Since(start) }()
 	byProfile := map[string][]*v1.Pod{}
 	for _, uid := range p.state.Parked() {
 		if parked := p.sched.Parked(uid); parked != nil {

@@ -23,6 +23,8 @@ type waitingPod struct {
 	reason, message string
 	// retries counts plans that gave the pod neither a place nor a reason.
 	retries int
+	// said: it was logged that the pod gets no place.
+	said bool
 }
 
 // maxRetries is when such a pod stops cycling until something changes: it must not spin.
@@ -99,12 +101,16 @@ func (p *Provisioner) decision(pod *v1.Pod, result plan.Result) Decision {
 func (p *Provisioner) retry(pod *v1.Pod) Decision {
 	w := p.waiting[pod.UID]
 	if w == nil || w.epoch != p.epoch {
-		w = &waitingPod{epoch: p.epoch}
+		w = &waitingPod{epoch: p.epoch, said: w != nil && w.said}
 		p.waiting[pod.UID] = w
 	}
 	if w.retries++; w.retries > maxRetries {
-		p.logger().Error(nil, "A planned pod got no place", "pod", klog.KObj(pod))
-		return p.refuse(pod, plan.Unplaced{Reason: "NoPlace", Message: "the place planned for the pod was taken; it is planned again when something changes"})
+		if !w.said {
+			p.logger().Info("A planned pod got no place; it is planned again when something changes", "pod", klog.KObj(pod))
+		}
+		d := p.refuse(pod, plan.Unplaced{Reason: "NoPlace", Message: "the place planned for the pod was taken; it is planned again when something changes"})
+		p.waiting[pod.UID].said = true
+		return d
 	}
 	return Decision{Outcome: Retry}
 }

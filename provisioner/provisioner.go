@@ -57,10 +57,8 @@ type Provisioner struct {
 	// term are the goroutines, and crds the informers, of the time between two Karpenters. Only alternate uses them.
 	term sync.WaitGroup
 	crds dynamicinformer.DynamicSharedInformerFactory
-	// work bounds the API calls in flight, so that a burst cannot take all connections.
-	work chan struct{}
-	// cloudWork bounds those of the cloud, which wait for their turn in the adapter.
-	cloudWork chan struct{}
+	// slots bound the calls in flight.
+	slots slots
 	// hints carries best-effort pod status patches.
 	hints hints
 
@@ -92,6 +90,8 @@ type Provisioner struct {
 	wake     chan struct{}
 	synced   bool
 	offering bool
+	// offerTook is how long the last offer of room took.
+	offerTook time.Duration
 }
 
 // New makes a Provisioner that does nothing until Lead. It registers informers and handlers, so it must be called
@@ -120,10 +120,9 @@ func New(o Options) (*Provisioner, error) {
 		undecided: map[string]*karpv1.NodeClaim{},
 		deciding:  map[string]bool{},
 
-		wake: make(chan struct{}, 1),
-		work: make(chan struct{}, maxCalls),
+		wake:  make(chan struct{}, 1),
+		slots: newSlots(),
 
-		cloudWork: make(chan struct{}, maxCloudCalls),
 		leads:     o.Leading,
 		karpenter: newKarpenter(),
 	}
@@ -132,12 +131,6 @@ func New(o Options) (*Provisioner, error) {
 	p.hints.init()
 	return p, p.watchCore()
 }
-
-// maxCalls is the number of API calls in flight.
-const maxCalls = 100
-
-// maxCloudCalls is the number of cloud actions in flight or waiting for their turn.
-const maxCloudCalls = 5000
 
 // SetScheduler connects the scheduler; it must happen before Lead.
 func (p *Provisioner) SetScheduler(s Scheduler) { p.sched = s }

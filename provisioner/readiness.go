@@ -50,9 +50,9 @@ func (p *Provisioner) WatchCloud(ctx context.Context) {
 		p.ready.mu.Unlock()
 		switch {
 		case err != nil && ctx.Err() == nil && (was == nil || was.Error() != err.Error()):
-			logger.Error(err, "No new capacity until the cloud answers")
+			logger.Error(err, "The cloud's check failed: not ready, launches may fail until it succeeds")
 		case err == nil && was != nil:
-			logger.Info("The cloud answers again")
+			logger.Info("The cloud's check succeeds again")
 			p.changed()
 		}
 		wait := checkEvery

@@ -37,7 +37,7 @@ func newShell(t *testing.T, cloud cloudprovider.Interface) (*Provisioner, *queue
 	q := &queue{}
 	p.SetScheduler(q)
 	p.ctx = t.Context()
-	p.work, p.cloudWork = make(chan struct{}), make(chan struct{})
+	p.slots = slots{} // no action ever gets one
 	p.karpenter.listed = true
 	p.apply(lifecycle.Synced{})
 	p.synced = true

@@ -125,16 +125,28 @@ func (p *Provisioner) preempting(pod *v1.Pod) bool {
 	return err == nil
 }
 
-// daemonsOn is what DaemonSet pods will take of a node; mu is held.
-func (p *Provisioner) daemonsOn(node *v1.Node) v1.ResourceList {
+// daemonsOn is what DaemonSet pods will take of each of the nodes; mu is held.
+func (p *Provisioner) daemonsOn(nodes []*v1.Node) []v1.ResourceList {
+	out := make([]v1.ResourceList, len(nodes))
+	if len(nodes) == 0 {
+		return out
+	}
 	fitter, err := p.sched.NewFitter(p.SchedulerNames[0])
 	if err != nil {
 		p.logger().Error(err, "No Filter oracle", "profile", p.SchedulerNames[0])
-		return nil
+		return out
 	}
-	candidate := node.DeepCopy()
-	candidate.Name += ".restored" // the planned node itself may be there
-	return sum(fitter.Candidates([]plan.Candidate{{Node: candidate, Daemons: p.daemons()}})[0])
+	daemons := p.daemons()
+	var candidates []plan.Candidate
+	for _, n := range nodes {
+		candidate := n.DeepCopy()
+		candidate.Name += ".restored" // the planned node itself may be there
+		candidates = append(candidates, plan.Candidate{Node: candidate, Daemons: daemons})
+	}
+	for i, pods := range fitter.Candidates(candidates) {
+		out[i] = sum(pods)
+	}
+	return out
 }
 
 // daemons are the pods that DaemonSets would create on a new node; the Fitter says on which.

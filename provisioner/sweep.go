@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -34,17 +35,40 @@ const (
 func (p *Provisioner) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	said := ""
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if err := p.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Sweeping", "err", err)
+		err := p.sweepOnce(ctx)
+		if ctx.Err() != nil {
+			return
 		}
+		said = sayOnce(klog.FromContext(ctx), said, err)
 	}
 }
+
+// sayOnce logs a failure of the sweep when it differs from the last one, and that it is over; it returns what was said.
+func sayOnce(logger klog.Logger, said string, err error) string {
+	switch {
+	case err == nil && said != "":
+		logger.Info("Sweeping works again")
+	case err == nil:
+	case withoutIDs(err.Error()) != said:
+		logger.Error(err, "Sweeping failed, will be repeated", "every", sweepEvery)
+	}
+	if err == nil {
+		return ""
+	}
+	return withoutIDs(err.Error())
+}
+
+// requestID is another one in every answer of AWS.
+var requestID = regexp.MustCompile(`(?i)request ?id: [^,\s]+`)
+
+func withoutIDs(s string) string { return requestID.ReplaceAllString(s, "") }
 
 func (p *Provisioner) sweepOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,7 @@ func (p *Provisioner) watchCore() error {
 		},
 		p.Informers.Apps().V1().DaemonSets().Informer(): {
 			AddFunc:    func(any) { p.changed() },
+			UpdateFunc: p.daemonSetChanged,
 			DeleteFunc: func(any) { p.changed() },
 		},
 	} {
@@ -63,6 +65,15 @@ func (p *Provisioner) watchCore() error {
 		}
 	}
 	return nil
+}
+
+// daemonSetChanged leaves status writes alone: only what its pods are can change what fits.
+func (p *Provisioner) daemonSetChanged(o, n any) {
+	was, ok1 := o.(*appsv1.DaemonSet)
+	now, ok2 := n.(*appsv1.DaemonSet)
+	if ok1 && ok2 && !equality.Semantic.DeepEqual(was.Spec.Template, now.Spec.Template) {
+		p.changed()
+	}
 }
 
 func (p *Provisioner) nodesSynced() cache.InformerSynced {

@@ -4,10 +4,13 @@ package provisioner
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -18,15 +21,19 @@ import (
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 )
 
-// missingCRDs names the first watched kind that the API server does not serve, "" when all are there.
-func (p *Provisioner) missingCRDs() string {
+// missingCRDs names the first watched kind that the API server does not serve, "" when all are there. An error says
+// nothing about what is served.
+func (p *Provisioner) missingCRDs() (string, error) {
 	for _, gvr := range []schema.GroupVersionResource{nodePools, nodeClaims, nodeClasses} {
 		list, err := p.Client.Discovery().ServerResourcesForGroupVersion(gvr.GroupVersion().String())
-		if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }) {
-			return gvr.Resource + "." + gvr.Group
+		switch {
+		case err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
+			return "", fmt.Errorf("asking for %s: %w", gvr.GroupVersion(), err)
+		case err != nil, !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }):
+			return gvr.Resource + "." + gvr.Group, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // watchCRDs starts the informers of the three kinds and returns the NodeClaims' store, nil when ctx ended first.

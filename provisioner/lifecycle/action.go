@@ -39,6 +39,10 @@ type Requeue struct {
 // Activate wakes pods that wait in the queue.
 type Activate struct{ Pods []types.UID }
 
+// PoolOpen says that a pool whose launches were refused may open claims again: who was refused because of that is
+// planned again, all together.
+type PoolOpen struct{ Pool string }
+
 // CreateClaim creates the NodeClaim; answered by ClaimSeen or ClaimRefused (or Failed: try again).
 type CreateClaim struct{ Object *karpv1.NodeClaim }
 
@@ -147,6 +151,9 @@ func (a Requeue) Key() string { return "Requeue/" + a.Claim }
 
 // Key implements Action.
 func (Activate) Key() string { return "Activate" }
+
+// Key implements Action.
+func (a PoolOpen) Key() string { return "PoolOpen/" + a.Pool }
 
 // Key implements Action.
 func (a CreateClaim) Key() string { return "CreateClaim/" + a.Object.Name }

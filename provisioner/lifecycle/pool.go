@@ -27,7 +27,9 @@ type pool struct {
 	blockedAt, blockedUntil time.Time
 	blocks                  int
 	message                 string
-	waiting                 []types.UID
+	// blocked: the end of the block is still to be told.
+	blocked bool
+	waiting []types.UID
 	// overBudget are empty machines that budgets keep for now.
 	overBudget []*claim
 }
@@ -73,15 +75,19 @@ func (p *pool) ordered() []*claim {
 
 // reconcile wakes who waits for the end of a block.
 func (p *pool) reconcile(s *State) {
-	if len(p.waiting) == 0 {
+	if !p.blocked {
 		return
 	}
 	if s.now.Before(p.blockedUntil) {
 		s.wakeAt(p, p.blockedUntil)
 		return
 	}
-	s.emit(Activate{Pods: p.waiting})
-	p.waiting = nil
+	p.blocked = false
+	s.emit(PoolOpen{Pool: p.name})
+	if len(p.waiting) > 0 {
+		s.emit(Activate{Pods: p.waiting})
+		p.waiting = nil
+	}
 }
 
 // block keeps a pool from opening claims for a while, longer each time in a row.
@@ -96,6 +102,7 @@ func (s *State) block(name, message string) {
 		d = min(2*d, s.cfg.BlockMax)
 	}
 	p.blocks++
+	p.blocked = true
 	p.blockedAt, p.blockedUntil = s.now, s.now.Add(d)
 	s.mark(p)
 }

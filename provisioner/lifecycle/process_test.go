@@ -89,7 +89,7 @@ func (p *process) apply(ev Event) {
 			for _, uid := range a.Pods {
 				delete(p.parked, uid)
 			}
-		case Activate, Publish:
+		case Activate, Publish, PoolOpen:
 		default:
 			for _, f := range p.flying {
 				if f.a.Key() == a.Key() {
