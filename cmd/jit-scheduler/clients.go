@@ -36,7 +36,8 @@ func guardClients(ctx context.Context, cc *schedulerconfig.CompletedConfig) (*le
 		return nil, fmt.Errorf("making the event client: %w", err)
 	}
 	cc.KubeConfig, cc.Client = cfg, client
-	cc.EventBroadcaster = events.NewEventBroadcasterAdapterWithContext(ctx, eventClient)
+	// It outlives ctx: the lock and the scheduler still record events while they end.
+	cc.EventBroadcaster = events.NewEventBroadcasterAdapterWithContext(context.WithoutCancel(ctx), eventClient)
 	cc.InformerFactory = scheduler.NewInformerFactory(client, 0, nil)
 	// The lock's events must go to the new broadcaster.
 	c := cc.ComponentConfig.LeaderElection

@@ -41,7 +41,9 @@ built-in configuration is used, and only the cluster name must be given.`,
 		SilenceUsage: true,
 		Args:         cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			verflag.PrintAndExitIfRequested()
+			if printVersion(cmd.Flags(), func(a ...any) { _, _ = fmt.Fprintln(cmd.OutOrStdout(), a...) }) {
+				return nil
+			}
 			// What is wrong with the configuration is said before anybody is talked to.
 			cfg, err := kubescheduler.LoadConfig(opts.ConfigFile)
 			if err != nil {

@@ -86,7 +86,7 @@ func completeConfig(ctx context.Context, opts *options.Options) (*schedulerconfi
 	if errs := opts.Validate(); len(errs) > 0 {
 		return nil, utilerrors.NewAggregate(errs)
 	}
-	c, err := opts.Config(ctx)
+	c, err := opts.Config(context.WithoutCancel(ctx)) // its event broadcaster outlives ctx: events are recorded to the very end
 	if err != nil {
 		return nil, err
 	}
