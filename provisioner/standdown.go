@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/lifecycle"
 )
@@ -131,6 +132,7 @@ func (p *Provisioner) forget() {
 	p.pools, p.classes = map[string]*poolState{}, map[string]*classState{}
 	p.expected, p.standIns = map[types.UID]*expectation{}, map[types.UID]*v1.Pod{}
 	p.failures, p.foreign = map[string]string{}, map[string]string{}
+	p.others, p.undecided, p.deciding = map[string]types.UID{}, map[string]*karpv1.NodeClaim{}, map[string]bool{}
 	p.gates.Store(&map[string]Gate{})
 }
 
