@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,6 +72,26 @@ func (f *Fake) Fired(ctx context.Context) (int, error) {
 		sum += r.Fired
 	}
 	return sum, err
+}
+
+// FiredRule is how often one fault rule has fired.
+func (f *Fake) FiredRule(ctx context.Context, id string) (int, error) {
+	var rules []struct {
+		ID    string
+		Fired int
+	}
+	err := f.call(ctx, http.MethodGet, "/_fake/faults", nil, &rules)
+	for _, r := range rules {
+		if r.ID == id {
+			return r.Fired, err
+		}
+	}
+	return 0, err
+}
+
+// ClearFault removes one fault rule.
+func (f *Fake) ClearFault(ctx context.Context, id string) error {
+	return f.call(ctx, http.MethodDelete, "/_fake/faults?id="+url.QueryEscape(id), nil, nil)
 }
 
 // ClearFaults removes all fault rules.
