@@ -44,8 +44,8 @@ type faultRow struct {
 	fixed string
 	// launched is how many machines may be launched in all; 1 if 0.
 	launched int
-	// late rows start when the others are done, as what they cause is remembered for all pools.
-	late bool
+	// phase is when the row runs: what some cause is remembered for all pools, so they start when the others are done.
+	phase int
 }
 
 // faultResult is one line of the table.
@@ -57,6 +57,7 @@ type faultResult struct {
 var errNeverFired = errors.New("it never happened")
 
 const (
+	faultPhases   = 3
 	faultShows    = 40 * time.Second // until the user can read of it
 	faultRecovers = 75 * time.Second // from then, or from the fix, until the pods are bound
 	faultGoes     = 60 * time.Second // until machines and NodeClaims are gone after the pods
@@ -70,12 +71,12 @@ func runFaultMatrix(ctx context.Context, t *Trial) error {
 		return err
 	}
 	results := map[string]faultResult{}
-	for _, late := range []bool{false, true} {
+	for phase := range faultPhases {
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for i := range faultRows {
 			row := &faultRows[i]
-			if row.late != late {
+			if row.phase != phase {
 				continue
 			}
 			wg.Go(func() {

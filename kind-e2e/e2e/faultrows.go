@@ -50,7 +50,7 @@ var faultRows = []faultRow{
 		rule: map[string]any{"action": "CreateFleet", "perPool": true, "capacityType": "spot", "code": "MaxSpotInstanceCountExceeded"},
 	},
 	{
-		name: "no-spot-role", fault: "spot without its service-linked role", types: []string{"c6a.large"}, capacity: onDemandOrSpot, late: true,
+		name: "no-spot-role", fault: "spot without its service-linked role", types: []string{"c6a.large"}, capacity: onDemandOrSpot, phase: 1,
 		rule: map[string]any{"action": "CreateFleet", "perPool": true, "capacityType": "spot", "code": "AuthFailure.ServiceLinkedRoleCreationNotPermitted"},
 	},
 
@@ -72,12 +72,12 @@ var faultRows = []faultRow{
 		rule: map[string]any{"action": "CreateFleet", "delay": "10s", "times": 1},
 	},
 	{
-		name: "unauthorized", fault: "CreateFleet is not allowed", types: []string{"c6in.large"},
+		name: "unauthorized", fault: "CreateFleet is not allowed", types: []string{"c6in.large"}, class: []change{},
 		rule: map[string]any{"action": "CreateFleet", "code": "UnauthorizedOperation"},
 		saw:  []string{"ec2:CreateFleet", "UnauthorizedOperation"}, fix: untilCleared, fixed: "permission given",
 	},
 	{
-		name: "boundary", fault: "a permissions boundary forbids CreateLaunchTemplate", types: []string{"r5.large"},
+		name: "boundary", fault: "a permissions boundary forbids CreateLaunchTemplate", types: []string{"r5.large"}, class: []change{},
 		rule: map[string]any{
 			"action": "CreateLaunchTemplate", "code": "UnauthorizedOperation",
 			"message": "You are not authorized to perform this operation. User: arn:aws:iam::111122223333:user/fake is not authorized to perform: ec2:CreateLaunchTemplate because no permissions boundary allows the ec2:CreateLaunchTemplate action",
@@ -85,12 +85,12 @@ var faultRows = []faultRow{
 		saw: []string{"ec2:CreateLaunchTemplate", "permissions boundary"}, fix: untilCleared, fixed: "permission given",
 	},
 	{
-		name: "fleets", fault: "too many fleets", types: []string{"r5a.large"},
+		name: "fleets", fault: "too many fleets", types: []string{"r5a.large"}, phase: 2,
 		rule: map[string]any{"action": "CreateFleet", "code": "MaxFleetCountExceeded"},
 		saw:  []string{"MaxFleetCountExceeded"}, fix: untilCleared, fixed: "quota raised",
 	},
 	{
-		name: "pending-account", fault: "the account is being verified", types: []string{"r6a.large"},
+		name: "pending-account", fault: "the account is being verified", types: []string{"r6a.large"}, class: []change{},
 		rule: map[string]any{"action": "CreateFleet", "perPool": true, "code": "PendingVerification"},
 		saw:  []string{"PendingVerification"}, fix: untilCleared, fixed: "account verified",
 	},
@@ -99,19 +99,19 @@ var faultRows = []faultRow{
 		rule: map[string]any{"action": "CreateFleet", "deleteTemplates": true, "times": 1},
 	},
 	{
-		name: "user-data", fault: "EC2 refuses the user data", types: []string{"r6i.large"},
+		name: "user-data", fault: "EC2 refuses the user data", types: []string{"r6i.large"}, class: []change{},
 		rule: map[string]any{"action": "CreateLaunchTemplate", "code": "InvalidUserData.Malformed", "message": "User data is limited to 16384 bytes"},
 		saw:  []string{"User data is limited to 16384 bytes"}, fix: untilCleared, fixed: "user data shortened",
 	},
 	{
-		name: "new-profile", fault: "EC2 does not know the instance profile yet, twice", types: []string{"r5n.large"},
+		name: "new-profile", fault: "EC2 does not know the instance profile yet, twice", types: []string{"r5n.large"}, class: []change{},
 		rule: map[string]any{
 			"action": "CreateFleet", "perPool": true, "times": 2, "code": "InvalidParameterValue",
 			"message": "Value (demo) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name",
 		},
 	},
 	{
-		name: "image-gone", fault: "the image is deregistered", types: []string{"c8i.large"},
+		name: "image-gone", fault: "the image is deregistered", types: []string{"c8i.large"}, class: []change{},
 		rule: map[string]any{"action": "CreateFleet", "perPool": true, "code": "InvalidAMIID.NotFound", "message": "The image id '[ami-1]' does not exist"},
 		saw:  []string{"InvalidAMIID.NotFound"}, fix: untilCleared, fixed: "image restored",
 	},
@@ -133,9 +133,9 @@ var faultRows = []faultRow{
 	},
 	{
 		name: "class-image", fault: "the alias' SSM parameters are missing", types: []string{"r8i.large"},
-		class: []change{{"spec.amiSelectorTerms", []any{map[string]any{"alias": "bottlerocket@v1.50.0"}}}},
-		rule:  map[string]any{"service": "ssm", "code": "ParameterNotFound", "params": map[string]any{"Name": "*bottlerocket*1.50.0*"}},
-		saw:   []string{"bottlerocket@v1.50.0"}, fix: untilCleared, fixed: "parameters published",
+		class: []change{{"spec.amiSelectorTerms", []any{map[string]any{"alias": "al2023@v20260304"}}}},
+		rule:  map[string]any{"service": "ssm", "code": "ParameterNotFound", "params": map[string]any{"Name": "*v20260304*"}},
+		saw:   []string{"v20260304"}, fix: untilCleared, fixed: "parameters published",
 	},
 	{
 		name: "class-role", fault: "AddRoleToInstanceProfile is not allowed", types: []string{"r8a.large"},
