@@ -2,6 +2,8 @@
 
 package e2e
 
+import "time"
+
 // onDemandOrSpot is for pools that try spot capacity first.
 var onDemandOrSpot = []string{"spot", "on-demand"}
 
@@ -46,11 +48,11 @@ var faultRows = []faultRow{
 		fixed: "spot allowed",
 	},
 	{
-		name: "quota-spot", fault: "spot quota reached", types: []string{"inf2.xlarge"}, capacity: onDemandOrSpot,
+		name: "quota-spot", fault: "spot quota reached", types: []string{"inf2.xlarge"}, capacity: onDemandOrSpot, phase: 1,
 		rule: map[string]any{"action": "CreateFleet", "perPool": true, "capacityType": "spot", "code": "MaxSpotInstanceCountExceeded"},
 	},
 	{
-		name: "no-spot-role", fault: "spot without its service-linked role", types: []string{"c6a.large"}, capacity: onDemandOrSpot, phase: 1,
+		name: "no-spot-role", fault: "spot without its service-linked role", types: []string{"c6a.large"}, capacity: onDemandOrSpot, phase: 2,
 		rule: map[string]any{"action": "CreateFleet", "perPool": true, "capacityType": "spot", "code": "AuthFailure.ServiceLinkedRoleCreationNotPermitted"},
 	},
 
@@ -74,7 +76,7 @@ var faultRows = []faultRow{
 	{
 		name: "unauthorized", fault: "CreateFleet is not allowed", types: []string{"c6in.large"}, class: []change{},
 		rule: map[string]any{"action": "CreateFleet", "code": "UnauthorizedOperation"},
-		saw:  []string{"ec2:CreateFleet", "UnauthorizedOperation"}, fix: untilCleared, fixed: "permission given",
+		saw:  []string{"ec2:CreateFleet", "missing permission"}, fix: untilCleared, fixed: "permission given",
 	},
 	{
 		name: "boundary", fault: "a permissions boundary forbids CreateLaunchTemplate", types: []string{"r5.large"}, class: []change{},
@@ -85,7 +87,7 @@ var faultRows = []faultRow{
 		saw: []string{"ec2:CreateLaunchTemplate", "permissions boundary"}, fix: untilCleared, fixed: "permission given",
 	},
 	{
-		name: "fleets", fault: "too many fleets", types: []string{"r5a.large"}, phase: 2,
+		name: "fleets", fault: "too many fleets", types: []string{"r5a.large"}, phase: 3,
 		rule: map[string]any{"action": "CreateFleet", "code": "MaxFleetCountExceeded"},
 		saw:  []string{"MaxFleetCountExceeded"}, fix: untilCleared, fixed: "quota raised",
 	},
@@ -116,8 +118,8 @@ var faultRows = []faultRow{
 		saw:  []string{"InvalidAMIID.NotFound"}, fix: untilCleared, fixed: "image restored",
 	},
 	{
-		name: "gap", fault: "DescribeInstances omits the machine for 20 s", types: []string{"m8i.large"},
-		rule: map[string]any{"action": "DescribeInstances", "omitInstances": true, "endsAfter": "20s"},
+		name: "gap", fault: "DescribeInstances omits the machine for 60 s", types: []string{"m8i.large"},
+		rule: map[string]any{"action": "DescribeInstances", "omitInstances": true, "endsAfter": "60s"},
 	},
 	{
 		name: "protected", fault: "TerminateInstances is refused twice", types: []string{"c8a.large"},
@@ -146,7 +148,7 @@ var faultRows = []faultRow{
 
 	// Machines.
 	{
-		name: "dies", fault: "the first machine dies at once", types: []string{"r5d.large"}, launched: 2,
+		name: "dies", fault: "the first machine dies at once", types: []string{"r5d.large"}, launched: 2, phase: allPhases, within: 4 * time.Minute,
 		rule: map[string]any{"service": "node", "action": "Boot", "machine": map[string]any{"die": true}, "times": 1},
 	},
 	{
@@ -169,7 +171,7 @@ var faultRows = []faultRow{
 		saw:  []string{"NodeClaim Registered="}, fix: deleteClaims, fixed: "NodeClaim deleted",
 	},
 	{
-		name: "no-taints", fault: "the machine registers without its taints", types: []string{"i4i.large"},
+		name: "no-taints", fault: "the machine registers without its taints", types: []string{"i4i.large"}, launched: 2,
 		rule: map[string]any{"service": "node", "action": "Join", "machine": map[string]any{"withoutTaints": true}},
 	},
 	{
@@ -177,7 +179,7 @@ var faultRows = []faultRow{
 		rule: map[string]any{"service": "node", "action": "Join", "machine": map[string]any{"withoutLabels": true}},
 	},
 	{
-		name: "smaller", fault: "the first machine has 60 % less CPU than its type", types: []string{"m5dn.large"}, launched: 2,
+		name: "smaller", fault: "the first machine has 60 % less CPU than its type", types: []string{"m5dn.large", "r5dn.large"}, launched: 2,
 		rule: map[string]any{"service": "node", "action": "Join", "machine": map[string]any{"allocatable": map[string]any{"cpu": "-0.6"}}, "times": 1},
 	},
 }

@@ -50,6 +50,7 @@ var actions = map[string]action{
 	"eks/DescribeCluster":                describeCluster,
 	"pricing/GetProducts":                getProducts,
 	"ssm/GetParameter":                   getParameter,
+	"sts/DecodeAuthorizationMessage":     decodeAuthorizationMessage,
 	"sts/GetCallerIdentity":              getCallerIdentity,
 }
 

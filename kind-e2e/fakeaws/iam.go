@@ -221,13 +221,3 @@ func getRole(s *Server, r *request) (any, error) {
 	}
 	return roleReply{Role: s.roleItem(name)}, nil
 }
-
-type callerIdentityReply struct {
-	Account string `xml:"Account"`
-	ARN     string `xml:"Arn"`
-	UserID  string `xml:"UserId"`
-}
-
-func getCallerIdentity(s *Server, r *request) (any, error) {
-	return callerIdentityReply{Account: s.opts.AccountID, ARN: "arn:aws:iam::" + s.opts.AccountID + ":user/" + r.accessKey, UserID: r.accessKey}, nil
-}

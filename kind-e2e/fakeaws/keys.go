@@ -53,6 +53,7 @@ var requestKeys = map[string]map[string]bool{
 	"eks/DescribeCluster":                keySet("name"),
 	"pricing/GetProducts":                keySet("ServiceCode Filters.#.Field Filters.#.Type Filters.#.Value FormatVersion MaxResults NextToken"),
 	"ssm/GetParameter":                   keySet("Name WithDecryption"),
+	"sts/DecodeAuthorizationMessage":     keySet("EncodedMessage"),
 	"sts/GetCallerIdentity":              keySet(""),
 }
 

@@ -183,6 +183,26 @@ func TestCallerIdentity(t *testing.T) {
 	}
 }
 
+func TestDecodeAuthorizationMessage(t *testing.T) {
+	t.Parallel()
+	s, client := start(t, Options{})
+	s.SetFault(Rule{Action: "DescribeSubnets", Code: "UnauthorizedOperation"})
+	_, err := client.DescribeSubnets(t.Context(), &ec2.DescribeSubnetsInput{})
+	_, encoded, found := strings.Cut(err.Error(), "Encoded authorization failure message: ")
+	if !found {
+		t.Fatalf("no encoded message in %v", err)
+	}
+	decode := func(text string) (*sts.DecodeAuthorizationMessageOutput, error) {
+		return sts.NewFromConfig(s.AWSConfig("AKTEST")).DecodeAuthorizationMessage(t.Context(), &sts.DecodeAuthorizationMessageInput{EncodedMessage: &text})
+	}
+	if out, err := decode(encoded); err != nil || !strings.Contains(*out.DecodedMessage, `"action":"ec2:DescribeSubnets"`) {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	if _, err := decode("nonsense"); errorCode(err) != "InvalidAuthorizationMessageException" {
+		t.Errorf("nonsense: %v", err)
+	}
+}
+
 func TestReservationsGroupsAndStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -145,7 +145,7 @@ func (f *fleet) poolSubject(p *pool, accessKey string) subject {
 var defaultMessages = map[string]string{
 	"RequestLimitExceeded": "Request limit exceeded.",
 	"UnauthorizedOperation": "You are not authorized to perform this operation. User: arn:aws:iam::111122223333:user/fake is not authorized to perform: " +
-		"%s:%s because no identity-based policy allows the %[1]s:%[2]s action. Encoded authorization failure message: AQAAfake-%[3]s",
+		"%s:%s because no identity-based policy allows the %[1]s:%[2]s action. Encoded authorization failure message: %[3]s",
 	"AccessDenied":                                      "User: arn:aws:iam::111122223333:user/fake is not authorized to perform: %s:%s because no identity-based policy allows the %[1]s:%[2]s action",
 	"InsufficientInstanceCapacity":                      "We currently do not have sufficient capacity in the Availability Zone you requested.",
 	"UnfulfillableCapacity":                             "Unable to fulfill capacity due to your request configuration.",
@@ -171,7 +171,7 @@ func defaultMessage(rule *Rule) string {
 			service = "ec2"
 		}
 		if rule.Code == "UnauthorizedOperation" {
-			return fmt.Sprintf(text, service, rule.Action, rule.ID)
+			return fmt.Sprintf(text, service, rule.Action, encodedFailure(service, rule.Action))
 		}
 		return fmt.Sprintf(text, service, rule.Action)
 	}

@@ -127,9 +127,9 @@ func TestRefusedPool(t *testing.T) {
 		},
 		"a full subnet, with another type": {
 			run: func(s *scenario) {
-				s.call(fleetCall("1", 1, large, refusedWith("InsufficientFreeAddressesInSubnet"))).wait(time.Minute).call(fleetCall("2", 1, into("c5.large", "a", "subnet-1")))
+				s.call(fleetCall("1", 1, large, refusedWith("InsufficientFreeAddressesInSubnet"))).wait(30 * time.Second).call(fleetCall("2", 1, into("c5.large", "a", "subnet-1")))
 			},
-			want: []string{"subnet-1: asked for again 1m1s after InsufficientFreeAddressesInSubnet (1 refused pools in one launch)"},
+			want: []string{"subnet-1: asked for again 31s after InsufficientFreeAddressesInSubnet (1 refused pools in one launch)"},
 		},
 	})
 }

@@ -13,6 +13,8 @@ import (
 const (
 	// refusedFor is how long a pool that EC2 refused is left alone.
 	refusedFor = 3 * time.Minute
+	// fullFor is how long a subnet without free addresses is: pods and machines give some back.
+	fullFor = time.Minute
 	// inFlight is how old a refusal must be for a new launch to heed it.
 	inFlight = time.Second
 )
@@ -71,10 +73,10 @@ func (r *refusedPool) checkCall(call *Call, refused map[string][]refusal, report
 	because := refusal{}
 	for _, override := range call.overrides() {
 		pool := poolName(override.instanceType, override.zone, call.param("TargetCapacitySpecification.DefaultTargetCapacityType"))
-		for _, place := range []string{pool, override.subnet} {
+		for place, memory := range map[string]time.Duration{pool: refusedFor, override.subnet: fullFor} {
 			for _, was := range slices.Backward(refused[call.AccessKey+" "+place]) {
 				since := call.Time.Sub(was.at)
-				if since < inFlight || since >= refusedFor {
+				if since < inFlight || since >= memory {
 					continue
 				}
 				named, because = append(named, place), was

@@ -22,7 +22,7 @@ import (
 // notInMoto are actions of the fake that moto does not have or answers with an internal error: nobody else has looked at
 // them.
 var notInMoto = []string{
-	"arc-zonal-shift/GetManagedResource", "ec2/DescribeCapacityReservations", "ec2/DescribePlacementGroups", "pricing/GetProducts",
+	"arc-zonal-shift/GetManagedResource", "ec2/DescribeCapacityReservations", "ec2/DescribePlacementGroups", "pricing/GetProducts", "sts/DecodeAuthorizationMessage",
 }
 
 func TestMoto(t *testing.T) {
