@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"time"
 
 	"github.com/jit-scheduler/jit-scheduler/kind-e2e/judge"
 )
@@ -18,6 +19,8 @@ type Case struct {
 	WithoutCRDs bool
 	// Rules that the judge decides by.
 	Rules judge.Rules
+	// Timeout ends a case that hangs; caseTimeout if 0.
+	Timeout time.Duration
 	// Run returns what the judge cannot see to be wrong.
 	Run func(context.Context, *Trial) error
 }

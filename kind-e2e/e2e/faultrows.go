@@ -70,7 +70,7 @@ var faultRows = []faultRow{
 		rule: map[string]any{"action": "CreateFleet", "dropRequest": true, "times": 3},
 	},
 	{
-		name: "slow", fault: "CreateFleet takes 10 s", types: []string{"m5n.large"},
+		name: "delayed", fault: "CreateFleet takes 10 s", types: []string{"m5n.large"},
 		rule: map[string]any{"action": "CreateFleet", "delay": "10s", "times": 1},
 	},
 	{
@@ -87,7 +87,7 @@ var faultRows = []faultRow{
 		saw: []string{"ec2:CreateLaunchTemplate", "permissions boundary"}, fix: untilCleared, fixed: "permission given",
 	},
 	{
-		name: "fleets", fault: "too many fleets", types: []string{"r5a.large"}, phase: 3,
+		name: "fleets", fault: "too many fleets", types: []string{"r5a.large"}, phase: 3, within: 2 * time.Minute,
 		rule: map[string]any{"action": "CreateFleet", "code": "MaxFleetCountExceeded"},
 		saw:  []string{"MaxFleetCountExceeded"}, fix: untilCleared, fixed: "quota raised",
 	},

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ type RunOptions struct {
 	Out     io.Writer
 }
 
-// caseTimeout ends a case that hangs.
+// caseTimeout ends a case that hangs and has no other Timeout.
 const caseTimeout = 6 * time.Minute
 
 // tailLines of the product's log are printed when a case fails.
@@ -94,7 +95,7 @@ func selectCases(match *regexp.Regexp) []Case {
 func (e *Env) runCase(ctx context.Context, c Case) bool {
 	e.Say("=== %s: %s", c.Name, c.About)
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, caseTimeout)
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.Timeout, caseTimeout))
 	t, report, err := e.try(limited, c)
 	cancel()
 	took := time.Since(began)
