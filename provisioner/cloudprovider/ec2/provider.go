@@ -31,9 +31,9 @@ const (
 	// callTimeout bounds one call with its retries and the wait for its turn; a paginated read gets it per page.
 	callTimeout = 20 * time.Second
 	// sendTimeout bounds one attempt of a call, fleetTimeout one of CreateFleet, which may take long and can be
-	// repeated with its token.
+	// repeated with its token: an answer half a minute late is still used.
 	sendTimeout  = 10 * time.Second
-	fleetTimeout = 30 * time.Second
+	fleetTimeout = 45 * time.Second
 	// launchTimeout bounds all calls of a launch and the waits between them.
 	launchTimeout = 75 * time.Second
 )
