@@ -36,8 +36,7 @@ type class struct {
 	bootable int // types that an image fits
 
 	// ---
-	imagesAt, groupsAt time.Time        // when they were last looked up
-	inFlight           map[string]int64 // addresses that launches since resolvedAt may take, by subnet
+	imagesAt, groupsAt time.Time // when they were last looked up
 	shown              []*cloudprovider.InstanceType
 	shownSequence      int
 }
@@ -114,7 +113,7 @@ func (c *class) sameAs(before *class) bool {
 	places := func(of *class) []subnet {
 		list := slices.Clone(of.subnets)
 		for i := range list {
-			list[i].free = 0
+			list[i].free, list[i].readAt = 0, time.Time{}
 		}
 		slices.SortFunc(list, func(a, b subnet) int { return cmp.Compare(a.id, b.id) })
 		return list
@@ -157,27 +156,25 @@ func (c *class) offerings(h *hardware, zoneIDs map[string]string) []cloudprovide
 }
 
 // show returns the types with what EC2 has refused lately marked. Only types with a change are copied.
-func (c *class) show(u *unavailable) []*cloudprovider.InstanceType {
-	if c.shown != nil && c.shownSequence == u.sequence {
-		return c.shown
-	}
+func (c *class) show(u *unavailable, rooms map[string]room) []*cloudprovider.InstanceType {
 	c.shownSequence = u.sequence
 	c.shown = c.types
-	if u.empty() {
+	full := c.fullZones(rooms)
+	if u.empty() && len(full) == 0 {
 		return c.shown
 	}
 	c.shown = slices.Clone(c.types)
 	for i, t := range c.types {
-		c.shown[i] = c.withUnavailable(t, u)
+		c.shown[i] = c.withUnavailable(t, u, full)
 	}
 	return c.shown
 }
 
-func (c *class) withUnavailable(t *cloudprovider.InstanceType, u *unavailable) *cloudprovider.InstanceType {
+func (c *class) withUnavailable(t *cloudprovider.InstanceType, u *unavailable, full map[string]string) *cloudprovider.InstanceType {
 	h := c.launchable[t.Name].hardware
 	var changed *cloudprovider.InstanceType
 	for i, offering := range t.Offerings {
-		why := u.blocks(h, offering.Zone, offering.CapacityType, "", c.byZone[offering.Zone])
+		why := cmp.Or(full[offering.Zone], u.blocks(h, offering.Zone, offering.CapacityType, "", c.byZone[offering.Zone]))
 		if why == "" {
 			continue
 		}
@@ -204,7 +201,10 @@ func (p *Provider) InstanceTypes(of *awsv1.EC2NodeClass) ([]*cloudprovider.Insta
 		return nil, cloudprovider.ErrNotReady
 	}
 	p.unavailable.expire(time.Now())
-	return c.show(p.unavailable), nil
+	if c.shown != nil && c.shownSequence == p.unavailable.sequence {
+		return c.shown, nil
+	}
+	return c.show(p.unavailable, p.roomsOf(c)), nil
 }
 
 // resolved returns what this generation of the class was resolved to, nil if it was not. The caller holds p.mu.

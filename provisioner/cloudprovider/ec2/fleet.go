@@ -3,7 +3,6 @@
 package ec2
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -40,7 +39,6 @@ type choice struct {
 
 // fleet is a launch as EC2 takes it. It is not changed after it was built.
 type fleet struct {
-	inFlight     map[string]int64 // addresses that other launches may take, by subnet
 	class        *class
 	count        int
 	capacityType string
@@ -51,7 +49,7 @@ type fleet struct {
 	tags         map[string]string
 	images       map[string]string // by instance type
 	subnets      map[string]subnet // by zone
-	addresses    int64             // that each of the subnets may lose
+	pods         int64             // addresses that the machines' pods will take
 	firstTry     int               // number of the CreateFleet that this is first sent with
 }
 
@@ -61,16 +59,16 @@ func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudpro
 	p.mu.Lock()
 	made := p.choices[req.Token]
 	c := p.resolved(req.NodeClass)
-	var inFlight map[string]int64
+	var rooms map[string]room
 	chosen := *req
 	var failure *cloudprovider.LaunchError
 	switch {
 	case made != nil:
 		chosen.Options = made.options
 	case c != nil:
-		inFlight = maps.Clone(c.inFlight)
 		p.unavailable.expire(time.Now())
-		chosen.Options, failure = pick(c, p.unavailable, req.Options, req.MinValues)
+		rooms = p.roomsOf(c)
+		chosen.Options, failure = pick(c, p.unavailable, rooms, req.Options, req.MinValues)
 	}
 	p.mu.Unlock()
 	if made != nil {
@@ -86,7 +84,7 @@ func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudpro
 	if failure != nil {
 		return nil, failure
 	}
-	f, failure := p.newFleet(c, &chosen, nil, inFlight)
+	f, failure := p.newFleet(c, &chosen, nil, rooms)
 	if failure != nil {
 		return nil, failure
 	}
@@ -101,19 +99,20 @@ func (p *Provider) choose(token string, f *fleet) {
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.choices, func(_ string, made *choice) bool { return now.Sub(made.at) > choiceMemory })
 	p.choices[token] = &choice{class: f.class, subnets: f.subnets, options: f.options, at: now}
-	for _, s := range f.subnets {
-		f.class.inFlight[s.id] += f.addresses
-	}
+	p.debit(token, f, now)
 }
 
-func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest, subnets map[string]subnet, inFlight map[string]int64) (*fleet, *cloudprovider.LaunchError) {
+func (p *Provider) newFleet(c *class, req *cloudprovider.LaunchRequest, subnets map[string]subnet, rooms map[string]room) (*fleet, *cloudprovider.LaunchError) {
 	if req.Token == "" || req.Count < 1 || req.Count > math.MaxInt32 || len(req.Claims) != req.Count {
 		err := fmt.Errorf("launch of %d machines for %d claims, token %q", req.Count, len(req.Claims), req.Token)
 		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.Rejected, Reason: reasonLaunchFailed, Untried: true, Err: err}
 	}
-	f := &fleet{inFlight: inFlight, class: c, count: req.Count, options: req.Options, images: map[string]string{}, subnets: map[string]subnet{}}
+	f := &fleet{class: c, count: req.Count, options: req.Options, images: map[string]string{}, subnets: map[string]subnet{}}
 	maps.Copy(f.subnets, subnets)
 	f.capacityType = capacityTypeOf(req.Options)
+	if subnets == nil {
+		f.choosePlaces(req.Options, rooms, len(req.MinValues) == 0)
+	}
 	groups := f.group(req.Options, wantsEFA(req))
 	if len(groups) == 0 {
 		return nil, nothingLeft("the class can launch none of the options")
@@ -164,7 +163,7 @@ func (f *fleet) group(options []cloudprovider.LaunchOption, efa bool) []*templat
 		if !ok || offering.CapacityType != f.capacityType || seen[key] || len(seen) == maxOverrides || (!types[name] && len(types) == maxTypes) {
 			continue
 		}
-		place, ok := f.subnetIn(offering.Zone)
+		place, ok := f.subnets[offering.Zone]
 		if !ok {
 			continue
 		}
@@ -191,31 +190,8 @@ func (f *fleet) group(options []cloudprovider.LaunchOption, efa bool) []*templat
 		groups[i].overrides = append(groups[i].overrides, override)
 		types[name], seen[key] = true, true
 		f.images[name] = how.image.ID
-		pods := how.hardware.pods(&f.class.shape) * int64(f.count)
-		if f.addresses == 0 || pods < f.addresses {
-			f.addresses = pods
-		}
 	}
 	return groups
-}
-
-// subnetIn chooses the zone's subnet with most free addresses, launches in flight counted, once per fleet.
-func (f *fleet) subnetIn(zone string) (subnet, bool) {
-	if chosen, ok := f.subnets[zone]; ok {
-		return chosen, true
-	}
-	var best subnet
-	free := func(s subnet) int64 { return s.free - f.inFlight[s.id] }
-	for _, s := range f.class.subnets {
-		if s.zone == zone && (best.id == "" || cmp.Or(cmp.Compare(free(s), free(best)), cmp.Compare(best.id, s.id)) > 0) {
-			best = s
-		}
-	}
-	if best.id == "" {
-		return subnet{}, false
-	}
-	f.subnets[zone] = best
-	return best, true
 }
 
 // input is a request of its own for every call: the SDK writes into what it is given.

@@ -73,7 +73,7 @@ func TestFleetProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		options := rapid.SliceOfN(rapid.SampledFrom(all), 1, 500).Draw(t, "options")
 		req := launchRequest(class, "t", options)
-		f, failure := c.newFleet(resolved, &req, nil, nil)
+		f, failure := c.newFleet(resolved, &req, nil, c.roomsOf(resolved))
 		if failure != nil {
 			t.Fatal(failure)
 		}

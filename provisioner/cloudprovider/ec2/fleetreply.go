@@ -31,6 +31,7 @@ func (p *Provider) readFleet(ctx context.Context, f *fleet, out *ec2.CreateFleet
 		result.Failures = append(result.Failures, f.failure(&out.Errors[i]))
 	}
 	p.rememberFailures(ctx, f, out.Errors, now)
+	p.explainAddresses(f, result.Failures)
 	if len(result.Instances) > 0 {
 		return result, nil
 	}
@@ -139,7 +140,7 @@ func emptyFleet(failures []cloudprovider.OfferingFailure) *cloudprovider.LaunchE
 	for i := range failures {
 		of := &failures[i]
 		m := moodOf(of.Code, of.Message)
-		passing = passing && of.Passing
+		passing = passing && of.Passing && of.Code != freeAddressesCode // another subnet is there at once
 		kind := m.failure()
 		if kind != cloudprovider.NodeClassNotReady && worst.Code != "" && (of.Passing || !moodOf(worst.Code, "").passing()) {
 			continue

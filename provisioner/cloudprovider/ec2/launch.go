@@ -43,7 +43,7 @@ func (p *Provider) Launch(ctx context.Context, req cloudprovider.LaunchRequest) 
 		out, err := p.createFleet(ctx, f, clientToken(req.Token, try))
 		if err != nil {
 			if ctx.Err() == nil {
-				p.settle(f, nil)
+				p.settle(req.Token, f, nil)
 			}
 			p.rememberRefusal(f, err)
 			return nil, p.explainLaunch(ctx, f, launchError(err, made.doubtful))
@@ -52,7 +52,7 @@ func (p *Provider) Launch(ctx context.Context, req cloudprovider.LaunchRequest) 
 		if failure != nil && f.awaitsProfile(failure) && try < profileTries && sleep(ctx, profilePause) {
 			continue
 		}
-		p.settle(f, result)
+		p.settle(req.Token, f, result)
 		if failure == nil {
 			p.launched(f.class)
 			if gone := f.class.goneImages(result.Failures); len(gone) > 0 {
@@ -110,23 +110,6 @@ func (p *Provider) createFleet(ctx context.Context, f *fleet, token string) (*ec
 			return nil, err
 		}
 		pause *= 2
-	}
-}
-
-// settle gives back the addresses that a launch did not take. Of a launch whose outcome is unknown nothing is known.
-func (p *Provider) settle(f *fleet, result *cloudprovider.LaunchResult) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	kept := map[string]bool{}
-	if result != nil {
-		for i := range result.Instances {
-			kept[result.Instances[i].SubnetID] = true
-		}
-	}
-	for _, s := range f.subnets {
-		if !kept[s.id] {
-			f.class.inFlight[s.id] = max(0, f.class.inFlight[s.id]-f.addresses)
-		}
 	}
 }
 

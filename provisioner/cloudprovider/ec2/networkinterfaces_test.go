@@ -57,7 +57,7 @@ func TestEFAOnRequest(t *testing.T) {
 	req := launchRequest(class, "efa", c.options(t, class, onDemand, "p4d.24xlarge"))
 	for want, requests := range map[int]v1.ResourceList{1: nil, 4: one} {
 		req.Requests = requests
-		f, failure := c.newFleet(c.resolved(class), &req, nil, nil)
+		f, failure := c.newFleet(c.resolved(class), &req, nil, c.roomsOf(c.resolved(class)))
 		if failure != nil {
 			t.Fatal(failure)
 		}

@@ -3,6 +3,7 @@
 package ec2
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -29,16 +30,17 @@ func capacityTypeOf(options []cloudprovider.LaunchOption) string {
 // pick takes from the options, in their order, what one launch asks for: what is not known to be unavailable, of one
 // capacity type, no spot dearer than on-demand, and nothing exotic while something plain is there. What minValues asks
 // for comes before the last two. The caller holds Provider.mu.
-func pick(c *class, u *unavailable, options []cloudprovider.LaunchOption, minValues map[string]int) ([]cloudprovider.LaunchOption, *cloudprovider.LaunchError) {
+func pick(c *class, u *unavailable, rooms map[string]room, options []cloudprovider.LaunchOption, minValues map[string]int) ([]cloudprovider.LaunchOption, *cloudprovider.LaunchError) {
 	var there []cloudprovider.LaunchOption
 	var why []string
+	full := c.fullZones(rooms)
 	for i := range options {
 		o := &options[i]
 		how, ok := c.launchable[o.InstanceType.Name]
 		if !ok {
 			continue
 		}
-		if reason := u.blocks(how.hardware, o.Offering.Zone, o.Offering.CapacityType, "", c.byZone[o.Offering.Zone]); reason != "" {
+		if reason := cmp.Or(full[o.Offering.Zone], u.blocks(how.hardware, o.Offering.Zone, o.Offering.CapacityType, "", c.byZone[o.Offering.Zone])); reason != "" {
 			if !slices.Contains(why, reason) {
 				why = append(why, reason)
 			}
@@ -49,6 +51,9 @@ func pick(c *class, u *unavailable, options []cloudprovider.LaunchOption, minVal
 	if len(there) == 0 {
 		if len(why) == 0 {
 			return nil, nothingLeft("the class can launch none of the options")
+		}
+		if len(full) > 0 {
+			u.sequence++ // the planner is to see what launches on their way have taken since EC2 counted
 		}
 		return nil, nothingLeft("none of the options is available now: " + strings.Join(why, ", "))
 	}

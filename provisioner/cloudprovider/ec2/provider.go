@@ -84,6 +84,7 @@ type Provider struct {
 	gone        map[string]time.Time // images that could not be launched, by id
 	classes     map[string]*class    // by name
 	unavailable *unavailable
+	addresses   *addressBook
 	templates   map[string]*template // by name
 	choices     map[string]*choice   // by token
 	faults      launchFaults
@@ -136,6 +137,7 @@ func New(opts Options) *Provider {
 		gone:        map[string]time.Time{},
 		classes:     map[string]*class{},
 		unavailable: newUnavailable(),
+		addresses:   newAddressBook(),
 		templates:   map[string]*template{},
 		choices:     map[string]*choice{},
 		faults:      launchFaults{byClass: map[string]launchFault{}},

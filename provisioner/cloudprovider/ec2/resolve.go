@@ -55,7 +55,7 @@ func (p *Provider) Resolve(ctx context.Context, of *awsv1.EC2NodeClass) (*awsv1.
 	}
 	p.mu.Unlock()
 	p.lookUp(ctx, f, of, familyFault == nil, before)
-	next := &class{object: of.DeepCopy(), family: family, inFlight: map[string]int64{}, groupsAt: f.groupsAt, imagesAt: f.imagesAt}
+	next := &class{object: of.DeepCopy(), family: family, groupsAt: f.groupsAt, imagesAt: f.imagesAt}
 	err := p.judge(next, f, before, familyFault)
 	if ctx.Err() != nil { // half of an answer says nothing
 		return nil, context.Cause(ctx)

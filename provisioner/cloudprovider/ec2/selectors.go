@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -21,6 +22,7 @@ const selectorPage = 500
 type subnet struct {
 	id, zone, zoneID string
 	free             int64 // addresses, when it was read
+	readAt           time.Time
 }
 
 // tagFilters are ANDed; the value * stands for any value.
@@ -52,6 +54,7 @@ func (p *Provider) readSubnets(ctx context.Context, terms []awsv1.SubnetSelector
 		queries = append(queries, []ec2types.Filter{filter("subnet-id", ids...)})
 	}
 	found := map[string]subnet{}
+	asked := time.Now()
 	for _, filters := range queries {
 		pages := ec2.NewDescribeSubnetsPaginator(p.ec2, &ec2.DescribeSubnetsInput{Filters: filters, MaxResults: aws.Int32(selectorPage)})
 		for pages.HasMorePages() {
@@ -61,7 +64,7 @@ func (p *Provider) readSubnets(ctx context.Context, terms []awsv1.SubnetSelector
 			}
 			for _, s := range page.Subnets {
 				id := aws.ToString(s.SubnetId)
-				found[id] = subnet{id: id, zone: aws.ToString(s.AvailabilityZone), zoneID: aws.ToString(s.AvailabilityZoneId), free: int64(aws.ToInt32(s.AvailableIpAddressCount))}
+				found[id] = subnet{id: id, readAt: asked, zone: aws.ToString(s.AvailabilityZone), zoneID: aws.ToString(s.AvailabilityZoneId), free: int64(aws.ToInt32(s.AvailableIpAddressCount))}
 			}
 		}
 	}
