@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,9 @@ func (p *Provider) readFleet(ctx context.Context, f *fleet, out *ec2.CreateFleet
 	}
 	p.rememberFailures(ctx, f, out.Errors, now)
 	p.explainAddresses(f, result.Failures)
+	if slices.ContainsFunc(result.Failures, func(of cloudprovider.OfferingFailure) bool { return slices.Contains(templateNotFoundCodes, of.Code) }) {
+		p.missTemplates(f.templates) // the next launch creates them again
+	}
 	if len(result.Instances) > 0 {
 		return result, nil
 	}
