@@ -128,8 +128,8 @@ func (c *class) sameAs(before *class) bool {
 func (c *class) supports(h *hardware) bool {
 	spec := &c.object.Spec
 	switch {
-	case h.family == "a1" && c.family == awsv1.AMIFamilyAL2023:
-		return false // its CPU lacks what the image needs
+	case unbootable()[bootPair{c.family, h.family}]:
+		return false
 	case spec.ConnectionTracking != nil && !h.nitro:
 		return false
 	case spec.CPUOptions != nil && spec.CPUOptions.NestedVirtualization != nil && *spec.CPUOptions.NestedVirtualization == "enabled" && !h.nested:

@@ -42,3 +42,20 @@ var limits = sync.OnceValue(func() map[string]typeLimits {
 	}
 	return table
 })
+
+// unbootableTable lists where the images of a family do not boot: the CPU lacks what they need, which EC2 does not say.
+//
+//go:embed unbootable.tsv
+var unbootableTable string
+
+type bootPair struct{ images, types string }
+
+var unbootable = sync.OnceValue(func() map[bootPair]bool {
+	table := map[bootPair]bool{}
+	for line := range strings.Lines(unbootableTable) {
+		if images, types, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && !strings.HasPrefix(line, "#") {
+			table[bootPair{images, types}] = true
+		}
+	}
+	return table
+})
