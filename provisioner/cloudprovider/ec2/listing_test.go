@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsv1 "github.com/aws/karpenter-provider-aws/pkg/apis/v1"
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
 )
@@ -119,6 +121,7 @@ func TestPerturbedCatalogue(t *testing.T) {
 				Kubelet: &awsv1.KubeletConfiguration{
 					MaxPods: aws.Int32(40), PodsPerCore: aws.Int32(5), SystemReserved: map[string]string{"cpu": "0.1", "memory": "1G", "pid": "100"},
 					KubeReserved: map[string]string{"cpu": "300m"}, EvictionHard: map[string]string{"memory.available": "2.5%"}, EvictionSoft: map[string]string{"memory.available": "90%"},
+					EvictionSoftGracePeriod: map[string]metav1.Duration{"memory.available": {Duration: time.Minute}},
 				},
 			},
 			// 20000 − 1500 MiB; 40 pods, but 5 a core.
@@ -137,6 +140,32 @@ func TestPerturbedCatalogue(t *testing.T) {
 			overhead:    map[string]string{"cpu": "70m", "memory": "674Mi", "ephemeral-storage": "3Gi"},
 			allocatable: map[string]string{"cpu": "1930m", "memory": "6903Mi", "ephemeral-storage": "17Gi", "pods": "29"},
 			labels:      map[string]string{"karpenter.k8s.aws/instance-accelerator-name": "ai-100", "karpenter.k8s.aws/instance-accelerator-manufacturer": "some-maker"},
+		},
+		"Bottlerocket reserves for the pods that it is told": {
+			row: `{"type":"qq1.x","arch":"amd64","vcpu":2,"memoryMiB":8192,"enis":3,"ipv4PerEni":10,` + rest + `}`,
+			spec: awsv1.EC2NodeClassSpec{
+				AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "bottlerocket@latest"}}, Kubelet: &awsv1.KubeletConfiguration{MaxPods: aws.Int32(10)},
+				BlockDeviceMappings: []*awsv1.BlockDeviceMapping{
+					{DeviceName: aws.String("/dev/xvdb"), EBS: &awsv1.BlockDevice{VolumeSize: mustQuantity(t, "50Gi")}},
+					{DeviceName: aws.String("/dev/xvda"), EBS: &awsv1.BlockDevice{VolumeSize: mustQuantity(t, "9Gi")}},
+				},
+			},
+			capacity:    map[string]string{"cpu": "2", "memory": "7577Mi", "ephemeral-storage": "50Gi", "pods": "10"},
+			overhead:    map[string]string{"cpu": "70m", "memory": "465Mi", "ephemeral-storage": "6Gi"}, // 11 × 10 + 255 + 100
+			allocatable: map[string]string{"cpu": "1930m", "memory": "7112Mi", "ephemeral-storage": "44Gi", "pods": "10"},
+		},
+		"a custom image's last disk": {
+			row: `{"type":"qq1.x","arch":"amd64","vcpu":2,"memoryMiB":8192,"enis":3,"ipv4PerEni":10,` + rest + `}`,
+			spec: awsv1.EC2NodeClassSpec{
+				AMIFamily: aws.String(awsv1.AMIFamilyCustom), Kubelet: &awsv1.KubeletConfiguration{MaxPods: aws.Int32(10)},
+				BlockDeviceMappings: []*awsv1.BlockDeviceMapping{
+					{DeviceName: aws.String("/dev/xvda"), EBS: &awsv1.BlockDevice{VolumeSize: mustQuantity(t, "9Gi")}},
+					{DeviceName: aws.String("/dev/sdz"), EBS: &awsv1.BlockDevice{VolumeSize: mustQuantity(t, "50Gi")}},
+				},
+			},
+			capacity:    map[string]string{"cpu": "2", "memory": "7577Mi", "ephemeral-storage": "50Gi", "pods": "10"},
+			overhead:    map[string]string{"cpu": "70m", "memory": "674Mi", "ephemeral-storage": "6Gi"}, // 11 × 29 + 255 + 100
+			allocatable: map[string]string{"cpu": "1930m", "memory": "6903Mi", "ephemeral-storage": "44Gi", "pods": "10"},
 		},
 		"no address for pods": {
 			row:         `{"type":"noname","arch":"amd64","vcpu":2,"memoryMiB":8192,"enis":0,"ipv4PerEni":0,` + rest + `}`,
