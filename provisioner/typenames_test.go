@@ -10,7 +10,7 @@ import (
 )
 
 // typeName is how AWS calls instance types.
-var typeName = regexp.MustCompile(`\b[a-z]+-?[0-9][a-z0-9-]*\.(?:nano|micro|small|medium|large|[0-9]*xlarge|metal)\b|"[a-z]{1,4}[0-9]{1,2}[a-z]{0,3}"`)
+var typeName = regexp.MustCompile(`\b[a-z]+-?[0-9][a-z0-9-]*\.(?:nano|micro|small|medium|large|[0-9]*xlarge|metal)\b|"[a-z]{1,3}[0-9]{1,2}[a-z]{0,3}"`)
 
 // allowedWords look like names of instance families.
 var allowedWords = map[string]bool{`"v1"`: true, `"ec2"`: true, `"arm64"`: true, `"amd64"`: true}
