@@ -21,7 +21,7 @@ import (
 // expectations look at the world.
 var expectations = map[string]syntax{
 	"claims": {1, 1}, "instances": {1, 1}, "launched": {1, 1}, "nodes": {1, 1}, "bound": {2, 2}, "parked": {1, 2}, "pending": {2, 2},
-	"event": {3, 3}, "no-event": {2, 2}, "usd": {1, 1}, "vcpus": {1, 1}, "calls": {2, 2}, "same-claims": {0, 0}, "nothing-left": {0, 0},
+	"event": {3, 3}, "no-event": {2, 2}, "usd": {1, 1}, "vcpus": {1, 1}, "calls": {2, 2}, "throttled": {1, 1}, "same-claims": {0, 0}, "nothing-left": {0, 0},
 	"on-nodes": {2, 2}, "zones": {2, 4}, "types": {1, 4}, "condition": {4, 5}, "nominated": {2, 2}, "templates": {1, 1},
 	"together": {2, 2}, "counted": {2, 2}, "field": {4, 4}, "elapsed": {1, 1}, "fleet": {1, 1}, "object-event": {2, 2}, "held": {1, 1},
 }
@@ -58,6 +58,8 @@ func (s *scenario) holds(c command) error {
 		return count(args[1], "pods with a NodeClaim as nominated node", w.podsWhere(args[0], w.nominated))
 	case "calls":
 		return count(args[1], args[0]+" calls", w.calls(args[0]))
+	case "throttled":
+		return count(args[0], "throttled AWS calls", w.throttled())
 	case "fleet":
 		return w.fleet(args[0])
 	case "usd":
@@ -133,6 +135,17 @@ func (w *world) calls(action string) []string {
 	for _, c := range w.aws.Calls() {
 		if c.Action == action && !c.DryRun {
 			out = append(out, c.Time.Sub(w.began).String())
+		}
+	}
+	return out
+}
+
+// throttled are the calls that AWS refused for their rate.
+func (w *world) throttled() []string {
+	var out []string
+	for _, c := range w.aws.Calls() {
+		if c.Code == "RequestLimitExceeded" {
+			out = append(out, c.Action+" at "+c.Time.Sub(w.began).String())
 		}
 	}
 	return out

@@ -213,6 +213,9 @@ func (s *scenario) createPods(c command) error {
 			return err
 		}
 		pod.Name = fmt.Sprintf("%s-%d", c.args[0], i+1)
+		for key, value := range pod.Spec.NodeSelector {
+			pod.Spec.NodeSelector[key] = strings.ReplaceAll(value, "$", strconv.Itoa(i+1))
+		}
 		for j := range pod.Spec.Volumes { // as a StatefulSet names its claims
 			if claim := pod.Spec.Volumes[j].PersistentVolumeClaim; claim != nil {
 				claim.ClaimName = strings.ReplaceAll(claim.ClaimName, "$", strconv.Itoa(i+1))

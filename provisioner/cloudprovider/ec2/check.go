@@ -66,15 +66,20 @@ func (p *Provider) Check(ctx context.Context) error {
 	}
 	if !p.configuredCluster().complete() {
 		_, err := call(ctx, "describing the cluster", p.eks.DescribeCluster, &eks.DescribeClusterInput{Name: &p.opts.ClusterName})
-		if err != nil {
+		if err != nil && !tooMany(err) {
 			return p.checkError("eks", err)
 		}
 	}
 	_, err := call(ctx, "describing instance types", p.ec2.DescribeInstanceTypes, &ec2.DescribeInstanceTypesInput{DryRun: aws.Bool(true)})
-	if err != nil && errorCode(err) != "DryRunOperation" {
+	if err != nil && errorCode(err) != "DryRunOperation" && !tooMany(err) {
 		return p.checkError("ec2", err)
 	}
 	return nil
+}
+
+// tooMany says that AWS, or the limiter, wants fewer calls: the way to AWS is open, and the credentials were taken.
+func tooMany(err error) bool {
+	return errors.Is(err, errNotSent) || hasCode(err, throttleCodes)
 }
 
 // checkCredentials tells credentials that cannot be had from an endpoint that cannot be reached: the SDK's own error

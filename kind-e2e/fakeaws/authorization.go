@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeaws
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+)
+
+// EncodedDenial is the end of an authorization failure's message as EC2 writes it: what DecodeAuthorizationMessage makes
+// readable again. It is for the message of a fault.
+func EncodedDenial(action, resource, principal string) string {
+	text, err := json.Marshal(map[string]any{
+		"allowed": false, "explicitDeny": false,
+		"matchedStatements": map[string]any{"items": []any{}}, "failures": map[string]any{"items": []any{}},
+		"context": map[string]any{"principal": map[string]any{"arn": principal}, "action": action, "resource": resource, "conditions": map[string]any{"items": []any{}}},
+	})
+	if err != nil {
+		return ""
+	}
+	return "Encoded authorization failure message: " + base64.RawURLEncoding.EncodeToString(text)
+}
+
+type decodedAuthorization struct {
+	XMLName xml.Name `xml:"DecodeAuthorizationMessageResult"`
+	Message string   `xml:"DecodedMessage"`
+}
+
+func decodeAuthorizationMessage(_ *Server, r *request) (any, error) {
+	text, err := base64.RawURLEncoding.DecodeString(r.form.get("EncodedMessage"))
+	if err != nil || !json.Valid(text) {
+		return nil, errorf("InvalidAuthorizationMessageException", "Message is not valid")
+	}
+	return decodedAuthorization{Message: string(text)}, nil
+}
