@@ -49,10 +49,15 @@ func TestScenarios(t *testing.T) {
 
 // readArchive is the sections of a file by name, with those of common.yaml.
 func readArchive(file string) (map[string]string, error) {
-	archive, err := txtar.ParseFile(file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
+	return readScript(string(text))
+}
+
+func readScript(text string) (map[string]string, error) {
+	archive := txtar.Parse([]byte(text))
 	common, err := os.ReadFile("testdata/common.yaml")
 	if err != nil {
 		return nil, err
@@ -67,7 +72,7 @@ func readArchive(file string) (map[string]string, error) {
 	return out, nil
 }
 
-func play(t *testing.T, files map[string]string, commands []command) {
+func play(t *testing.T, files map[string]string, commands []command) *world {
 	flushes := flushed(t)
 	s := &scenario{w: newWorld(t, files["config"]), files: files, mark: time.Now()}
 	if err := s.apply("common"); err != nil {
@@ -78,7 +83,7 @@ func play(t *testing.T, files map[string]string, commands []command) {
 		if err := s.run(c); err != nil {
 			t.Errorf("at %s, %s: %v", time.Since(s.w.began), c, err)
 			s.w.show()
-			return
+			return s.w
 		}
 	}
 	time.Sleep(time.Second)
@@ -91,6 +96,7 @@ func play(t *testing.T, files map[string]string, commands []command) {
 	if t.Failed() {
 		s.w.show()
 	}
+	return s.w
 }
 
 // flushed is the scheduler's own count of pods that no event woke.

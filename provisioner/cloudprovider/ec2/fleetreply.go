@@ -86,7 +86,7 @@ func (f *fleet) failure(item *ec2types.CreateFleetError) cloudprovider.OfferingF
 	instanceType, zone, _ := f.place(item.LaunchTemplateAndOverrides)
 	code, message := aws.ToString(item.ErrorCode), withoutSecrets(aws.ToString(item.ErrorMessage))
 	if code == spotRoleCode {
-		message = strings.TrimSuffix(message, ".") + spotRoleAdvice
+		message = spotRoleAdvice
 	}
 	return cloudprovider.OfferingFailure{
 		InstanceType: instanceType, Zone: zone, CapacityType: f.capacityType,
@@ -94,7 +94,7 @@ func (f *fleet) failure(item *ec2types.CreateFleetError) cloudprovider.OfferingF
 	}
 }
 
-const spotRoleAdvice = ". Spot needs the service-linked role AWSServiceRoleForEC2Spot: create it once (aws iam create-service-linked-role " +
+const spotRoleAdvice = "spot needs the service-linked role AWSServiceRoleForEC2Spot: create it once (aws iam create-service-linked-role " +
 	"--aws-service-name spot.amazonaws.com), or grant iam:CreateServiceLinkedRole"
 
 // rememberFailures marks what each error says is used up: a pool, a quota, a subnet, or spot as a whole. What is wrong
