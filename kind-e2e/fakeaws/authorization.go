@@ -5,7 +5,6 @@ package fakeaws
 import (
 	"encoding/base64"
 	"encoding/json"
-	"encoding/xml"
 )
 
 // EncodedDenial is the end of an authorization failure's message as EC2 writes it: what DecodeAuthorizationMessage makes
@@ -19,18 +18,5 @@ func EncodedDenial(action, resource, principal string) string {
 	if err != nil {
 		return ""
 	}
-	return "Encoded authorization failure message: " + base64.RawURLEncoding.EncodeToString(text)
-}
-
-type decodedAuthorization struct {
-	XMLName xml.Name `xml:"DecodeAuthorizationMessageResult"`
-	Message string   `xml:"DecodedMessage"`
-}
-
-func decodeAuthorizationMessage(_ *Server, r *request) (any, error) {
-	text, err := base64.RawURLEncoding.DecodeString(r.form.get("EncodedMessage"))
-	if err != nil || !json.Valid(text) {
-		return nil, errorf("InvalidAuthorizationMessageException", "Message is not valid")
-	}
-	return decodedAuthorization{Message: string(text)}, nil
+	return "Encoded authorization failure message: " + encodedPrefix + base64.RawURLEncoding.EncodeToString(text)
 }
