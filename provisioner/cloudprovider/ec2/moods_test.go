@@ -24,6 +24,10 @@ func TestPick(t *testing.T) {
 	class := c.ready(t, demoClass())
 	resolved := c.classes[class.Name]
 	now := time.Now()
+	plenty := map[string]room{}
+	for _, s := range resolved.subnets {
+		plenty[s.id] = room{1000, 1000}
+	}
 	mixed := slices.Concat(c.options(t, class, spot, "m5.large", "c5.large"), c.options(t, class, onDemand, "m5.large", "c5.large"))
 	dear := slices.Clone(mixed)
 	for i := range dear {
@@ -67,7 +71,7 @@ func TestPick(t *testing.T) {
 				u.remember(now, moodOf(w[0], ""), resolved.launchable[w[1]].hardware, w[2], w[3], "", "", w[0])
 			}
 			before := fmt.Sprint(tc.options)
-			got, failure := pick(resolved, u, tc.options, tc.minValues)
+			got, failure := pick(resolved, u, plenty, tc.options, tc.minValues)
 			if tc.want == 0 {
 				if failure == nil || failure.Failure != cloudprovider.InsufficientCapacity || !failure.Untried || !strings.Contains(failure.Err.Error(), tc.wantWhy) {
 					t.Fatalf("picked %d options, %v, want a refusal for %q", len(got), failure, tc.wantWhy)
