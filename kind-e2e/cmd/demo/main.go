@@ -4,22 +4,6 @@
 // again, on a real control plane and a fake AWS endpoint.
 package main
 
-import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
+import "github.com/jit-scheduler/jit-scheduler/kind-e2e/e2e"
 
-	"github.com/jit-scheduler/jit-scheduler/kind-e2e/e2e"
-)
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := e2e.Demo(ctx, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
-	}
-}
+func main() { e2e.Main("demo", e2e.Demo) }

@@ -7,10 +7,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 
 	"github.com/jit-scheduler/jit-scheduler/kind-e2e/e2e"
 )
@@ -30,11 +29,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err = e2e.Run(ctx, e2e.RunOptions{Match: match, Product: *product, Cluster: *name, Out: os.Stdout})
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		os.Exit(1)
-	}
+	e2e.Main("e2e", func(ctx context.Context, out io.Writer) error {
+		return e2e.Run(ctx, e2e.RunOptions{Match: match, Product: *product, Cluster: *name, Out: out})
+	})
 }
