@@ -32,7 +32,7 @@ func Cases() []Case {
 		inflateCase, lonePodsCase, roomFirstCase, wakeUpsCase, refusedCase, volumesCase, heldRoomCase,
 		kill9WithheldCase, kill9DroppedCase, kill9ParkedCase, twoReplicasCase,
 		badConfigCase, endpointDownCase, karpenterLeaseCase, claimRefusedCase, launchWaitCase, slowEC2Case,
-		emptinessCase, drainCase, faultMatrixCase,
+		emptinessCase, drainCase, familiesCase, faultMatrixCase,
 		thousandCase, thousandLimitedCase,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
@@ -164,6 +165,12 @@ func readParts(body io.Reader, boundary string) ([]mimePart, error) {
 
 // checkPart reads what is meant for nodeadm; with a type or a NodeConfig that it cannot read no node would join.
 func checkPart(part mimePart) error {
+	for key, values := range part.header {
+		control := func(r rune) bool { return r != '\t' && unicode.IsControl(r) }
+		if strings.ContainsFunc(key, control) || strings.ContainsFunc(part.header.Get(key), control) {
+			return fmt.Errorf("header %q: control character in %q", key, values)
+		}
+	}
 	value := part.header.Get(contentType)
 	if value == "" {
 		return nil
