@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -168,10 +169,7 @@ func (t *Trial) suffer(ctx context.Context, row *faultRow) faultResult {
 
 // taggedRule is the rule, restricted to this pool.
 func (r *faultRow) taggedRule() map[string]any {
-	rule := map[string]any{}
-	for key, value := range r.rule {
-		rule[key] = value
-	}
+	rule := maps.Clone(r.rule)
 	if rule["tags"] == nil && rule["params"] == nil {
 		rule["tags"] = map[string]any{"karpenter.sh/nodepool": r.name}
 	}
