@@ -134,7 +134,7 @@ var faultRows = []faultRow{
 		saw:   []string{"ec2:DescribeSubnets"}, fix: untilCleared, fixed: "permission given",
 	},
 	{
-		name: "class-image", fault: "the alias' SSM parameters are missing", types: []string{"r8i.large"},
+		name: "class-image", within: 2 * time.Minute, fault: "the alias' SSM parameters are missing", types: []string{"r8i.large"},
 		class: []change{{"spec.amiSelectorTerms", []any{map[string]any{"alias": "al2023@v20260304"}}}},
 		rule:  map[string]any{"service": "ssm", "code": "ParameterNotFound", "params": map[string]any{"Name": "*v20260304*"}},
 		saw:   []string{"v20260304"}, fix: untilCleared, fixed: "parameters published",
@@ -148,7 +148,7 @@ var faultRows = []faultRow{
 
 	// Machines.
 	{
-		name: "dies", fault: "the first machine dies at once", types: []string{"r5d.large"}, launched: 2, phase: allPhases, within: 4 * time.Minute,
+		name: "dies", fault: "the first machine dies at once", types: []string{"r5d.large"}, launched: 2, phase: allPhases, within: 5 * time.Minute,
 		rule: map[string]any{"service": "node", "action": "Boot", "machine": map[string]any{"die": true}, "times": 1},
 	},
 	{
