@@ -47,6 +47,7 @@ func (s *State) judge(g *group, l *launch, ev LaunchFailed) {
 	case cloudprovider.NodeClassNotReady:
 		s.refused(g, l, ev)
 	case cloudprovider.Rejected, cloudprovider.Unknown, cloudprovider.TokenMismatch:
+		g.told = ev.Message // giving up tells
 		s.tell(l, metav1.ConditionFalse, ev)
 		for _, c := range s.unlaunched(l) {
 			s.block(c.pool, ev.Message)

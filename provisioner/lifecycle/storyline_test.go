@@ -161,7 +161,14 @@ func (st *story) events(t *testing.T, w []string) []Event {
 		attempt, _ := strconv.Atoi(w[2])
 		ev := LaunchFailed{Group: w[1], Attempt: attempt, Failure: cloudprovider.LaunchFailure(w[3]), Message: "the cloud says no"}
 		for _, f := range w[4:] {
-			ev.Failures = append(ev.Failures, failure(strings.TrimPrefix(f, "!")))
+			switch f {
+			case "spent":
+				ev.Spent = true
+			case "untried":
+				ev.Untried = true
+			default:
+				ev.Failures = append(ev.Failures, failure(strings.TrimPrefix(f, "!")))
+			}
 		}
 		return []Event{ev}
 	case "found":
