@@ -26,7 +26,11 @@ func restore(claim *karpv1.NodeClaim, offered []*cloudprovider.InstanceType) (li
 		if !scheduling.Fits(claim.Spec.Resources.Requests, t.Allocatable) {
 			continue
 		}
-		for _, o := range t.Offerings {
+		offerings := t.Offerings
+		if claim.Status.ProviderID != "" { // bought at a price that nobody knows any more, perhaps
+			offerings = slices.Concat(t.Offerings, t.Unpriced)
+		}
+		for _, o := range offerings {
 			if labels := nodeLabels(claim, t, o); wanted.Matches(labels) && launchedAs(claim, labels) {
 				options = append(options, cloudprovider.LaunchOption{InstanceType: t, Offering: o})
 			}

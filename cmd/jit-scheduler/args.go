@@ -4,6 +4,7 @@ package main
 
 import (
 	"cmp"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -54,6 +55,8 @@ func differences(path *field.Path, first, args nodeprovisioning.NodeProvisioning
 		{"clusterEndpoint", first.ClusterEndpoint, args.ClusterEndpoint},
 		{"region", first.Region, args.Region},
 		{"endpoint", first.Endpoint, args.Endpoint},
+		{"priceFile", first.PriceFile, args.PriceFile},
+		{"isolatedVPC", strconv.FormatBool(first.IsolatedVPC), strconv.FormatBool(args.IsolatedVPC)},
 	} {
 		if f.got != f.want {
 			errs = append(errs, field.Invalid(path.Child(f.name), f.got, "all profiles share one provisioner, the first says "+f.want))

@@ -53,6 +53,9 @@ built-in configuration is used, and only the cluster name must be given.`,
 			if err != nil {
 				return err
 			}
+			if _, err := loadPrices(args.PriceFile); err != nil { // read again when all else is right
+				return err
+			}
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			go func() {

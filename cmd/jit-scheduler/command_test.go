@@ -41,6 +41,8 @@ func TestCommandRefuses(t *testing.T) {
 		"unknown argument":     {config: configText("{launchWayt: 2s}", ""), want: `profiles[0].pluginConfig[0].args.launchWayt: Forbidden: unknown field`},
 		"unknown field":        {config: strings.Replace(configText("{}", ""), "pluginConfig", "pluginConfigs", 1), want: `unknown field "profiles[0].pluginConfigs"`},
 		"profiles disagree":    {config: configText("{clusterName: a}", "{clusterName: b}"), want: `profiles[1].pluginConfig[0].args.clusterName: Invalid value: "b"`},
+		"no price file":        {config: configText("{clusterName: a, priceFile: /nonexistent/prices.yaml}", ""), want: "priceFile: reading the price file: stat /nonexistent/prices.yaml"},
+		"price files differ":   {config: configText("{clusterName: a, priceFile: /b}", "{clusterName: a, priceFile: /c}"), want: `profiles[1].pluginConfig[0].args.priceFile: Invalid value: "/c"`},
 		"no such file":         {args: []string{"--config=/nonexistent"}, want: "reading configuration"},
 		"no arguments, please": {args: []string{"start"}, want: "unknown command"},
 	} {

@@ -140,7 +140,7 @@ func newProvisioner(ctx context.Context, cc *schedulerconfig.CompletedConfig, sc
 	})
 }
 
-// newCloud makes the AWS adapter; it does no I/O but what reading the SDK's configuration needs.
+// newCloud makes the AWS adapter; it does no I/O but what reading the SDK's configuration and the price file needs.
 func newCloud(ctx context.Context, args nodeprovisioning.NodeProvisioningArgs) (*ec2.Provider, error) {
 	if args.Region != "" {
 		// The SDK's loader has to know it: some credential sources are regional.
@@ -155,7 +155,17 @@ func newCloud(ctx context.Context, args nodeprovisioning.NodeProvisioningArgs) (
 	if args.Endpoint != "" {
 		cfg.BaseEndpoint = aws.String(args.Endpoint)
 	}
-	return ec2.New(ec2.Options{ClusterName: args.ClusterName, AWS: cfg, ClusterEndpoint: args.ClusterEndpoint}), nil
+	prices, err := loadPrices(args.PriceFile)
+	if err != nil {
+		return nil, err
+	}
+	cloud := ec2.New(ec2.Options{
+		ClusterName: args.ClusterName, AWS: cfg, ClusterEndpoint: args.ClusterEndpoint, IsolatedVPC: args.IsolatedVPC, Prices: prices,
+	})
+	if args.PriceFile != "" {
+		go watchPrices(ctx, args.PriceFile, prices, cloud)
+	}
+	return cloud, nil
 }
 
 // run serves, watches the cloud and schedules until ctx ends or leadership is lost (which ends the process).

@@ -34,6 +34,12 @@ type NodeProvisioningArgs struct {
 	Region string `json:"region,omitempty"`
 	// Endpoint overrides the AWS endpoint of every service; default: that of the SDK's own chain.
 	Endpoint string `json:"endpoint,omitempty"`
+	// PriceFile is the path of a file with prices and discounts that AWS does not tell; it is read again when it
+	// changes. Default: none.
+	PriceFile string `json:"priceFile,omitempty"`
+	// IsolatedVPC says that only AWS services with an endpoint in the VPC can be reached: the price list service, which
+	// has none, is not asked, and built-in on-demand prices are used.
+	IsolatedVPC bool `json:"isolatedVPC,omitempty"`
 }
 
 // DecodeArgs decodes strictly what the configuration has for the plugin (nil: nothing), sets defaults and validates.

@@ -24,6 +24,8 @@ type InstanceType struct {
 	OnRequest []v1.ResourceName
 	// Offerings are every (zone, capacity type) in which the class could launch the type, available or not.
 	Offerings []Offering
+	// Unpriced are those of which no price is known: they cannot be compared with others and are never launched.
+	Unpriced []Offering
 	// ImageID is the image that the class boots on it, Settings a digest of all settings of the class that its
 	// allocatable follows from. Machines that have type, image and settings in common have the same allocatable.
 	ImageID, Settings string

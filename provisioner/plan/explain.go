@@ -17,6 +17,7 @@ const (
 	ReasonIncompatible = "NodePoolIncompatible"
 	ReasonTooBig       = "NoInstanceTypeFits"
 	ReasonLimit        = "NodePoolLimitReached"
+	ReasonNoPrice      = "NoPrice"
 	ReasonNoCapacity   = "InsufficientCapacity"
 	ReasonNotNode      = "NotNodeRelated"
 )
@@ -84,11 +85,18 @@ func (p *planner) causeOf(pl *pool, c *class) cause {
 	if why != "" {
 		return cause{3, ReasonIncompatible, why}
 	}
+	tooSmall := func(o place) bool { return times(c.request, p.dims.vector(o.typ.Allocatable)) == 0 }
 	places := pl.matchingOfferings(types, terms)
+	big := slices.DeleteFunc(slices.Clone(places), tooSmall)
+	if len(big) == 0 {
+		if unpriced := slices.DeleteFunc(pl.unpriced(types, terms), tooSmall); len(unpriced) > 0 {
+			return cause{5, ReasonNoPrice, fmt.Sprintf("no price is known of the %d offerings of NodePool %q that fit the pod, such as %s %s; wait until AWS tells, allow others, or name it in the price file",
+				len(unpriced), pl.name, unpriced[0].typ.Name, placeNames(unpriced[:1]))}
+		}
+	}
 	if len(places) == 0 {
 		return cause{4, ReasonIncompatible, pl.noOffering(terms)}
 	}
-	big := slices.DeleteFunc(slices.Clone(places), func(o place) bool { return times(c.request, p.dims.vector(o.typ.Allocatable)) == 0 })
 	if len(big) == 0 {
 		return cause{5, ReasonTooBig, fmt.Sprintf("no instance type of NodePool %q fits the pod: it needs %s; %s", pl.name, shortage(c.Requests, places), tooBigAdvice)}
 	}

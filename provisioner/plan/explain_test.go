@@ -52,6 +52,14 @@ func TestMessages(t *testing.T) {
 			p(real, limited(v1.ResourceList{"nodes": quantity("3")}, v1.ResourceList{"nodes": quantity("3")})), pod("a"), "NodePoolLimitReached",
 			`NodePool "default" is at its limit of 3 nodes (3 in use); raise spec.limits.nodes, or remove pods`,
 		},
+		"no price": {
+			p(withoutPrice(realTypes(t))), pod("a", asks("cpu=300")), "NoPrice",
+			`no price is known of the 96 offerings of NodePool "default" that fit the pod, such as c8i.96xlarge on-demand in us-east-1a; wait until AWS tells, allow others, or name it in the price file`,
+		},
+		"no type big enough, priced or not": {
+			p(withoutPrice(realTypes(t))), pod("a", asks("cpu=400")), "NoInstanceTypeFits",
+			`no instance type of NodePool "default" fits the pod: it needs 400 cpu, the largest (c6a.48xlarge) has 191.45; lower its requests, or allow larger types`,
+		},
 		"no type big enough": {
 			p(real), pod("a", asks("cpu=400")), "NoInstanceTypeFits",
 			`no instance type of NodePool "default" fits the pod: it needs 400 cpu, the largest (c8i.96xlarge) has 382.97; lower its requests, or allow larger types`,
@@ -142,4 +150,14 @@ func TestMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withoutPrice is what the planner is given when nobody knows what the largest types cost.
+func withoutPrice(types []*cloudprovider.InstanceType) []*cloudprovider.InstanceType {
+	for _, t := range types {
+		if t.Allocatable.Cpu().Value() > 200 {
+			t.Offerings, t.Unpriced = nil, t.Offerings
+		}
+	}
+	return types
 }

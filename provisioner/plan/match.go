@@ -67,9 +67,18 @@ type place struct {
 }
 
 func (p *pool) matchingOfferings(types []*cloudprovider.InstanceType, terms []scheduling.Requirements) []place {
+	return p.matching(types, terms, func(t *cloudprovider.InstanceType) []cloudprovider.Offering { return t.Offerings })
+}
+
+// unpriced are the offerings that would match, had they a price.
+func (p *pool) unpriced(types []*cloudprovider.InstanceType, terms []scheduling.Requirements) []place {
+	return p.matching(types, terms, func(t *cloudprovider.InstanceType) []cloudprovider.Offering { return t.Unpriced })
+}
+
+func (p *pool) matching(types []*cloudprovider.InstanceType, terms []scheduling.Requirements, offerings func(*cloudprovider.InstanceType) []cloudprovider.Offering) []place {
 	var out []place
 	for _, t := range types {
-		for _, o := range t.Offerings {
+		for _, o := range offerings(t) {
 			labels := o.Labels()
 			labels[ebsZoneLabel] = o.Zone
 			matches := func(rs scheduling.Requirements) bool {

@@ -23,7 +23,7 @@ const (
 	spotTTL      = 5 * time.Minute
 	typesPage    = 100
 	zonesPage    = 1000
-	spotPage     = 1000
+	spotPage     = 2000
 	productsPage = 100
 )
 
@@ -32,29 +32,12 @@ type pool struct{ instanceType, zone, capacityType string }
 
 // catalogue is what the region sells. It is replaced, never changed.
 type catalogue struct {
-	types    map[string]*hardware
-	zones    map[string][]string // by instance type, sorted
-	onDemand map[string]float64  // USD per hour by instance type
-	spot     map[spotPool]float64
-	closed   bool // what has no price here has none: it came from a file
+	types map[string]*hardware
+	zones map[string][]string // by instance type, sorted
+	prices
 
-	typesAt, zonesAt, onDemandAt, spotAt time.Time
-	version                              int // grows with every change
-}
-
-type spotPool struct{ instanceType, zone string }
-
-// price is USD per hour; false if the offering has none and thus cannot be compared.
-func (c *catalogue) price(instanceType, zone, capacityType string) (float64, bool) {
-	if capacityType == string(ec2types.DefaultTargetCapacityTypeSpot) {
-		price, ok := c.spot[spotPool{instanceType, zone}]
-		return price, ok
-	}
-	if price, ok := c.onDemand[instanceType]; ok || c.closed {
-		return price, ok
-	}
-	price := limits()[instanceType].onDemandPrice
-	return price, price > 0
+	typesAt, zonesAt time.Time
+	version          int // grows with every change
 }
 
 // refreshCatalogue reads what is older than its time to live, all parts at once. The caller holds p.refreshing. A part
@@ -63,19 +46,17 @@ func (p *Provider) refreshCatalogue(ctx context.Context) (*catalogue, error) {
 	p.mu.Lock()
 	known := p.catalogue
 	p.mu.Unlock()
-	next := catalogue{}
+	next := catalogue{prices: prices{builtIn: builtInPrices(p.region)}}
 	if known != nil {
 		next = *known
 	}
 	now := time.Now()
 	group, groupCtx := errgroup.WithContext(ctx)
 	logger := klog.FromContext(ctx)
-	changed := false
 	part := func(readAt *time.Time, ttl time.Duration, required bool, what string, read func(context.Context) error) {
 		if !readAt.IsZero() && now.Sub(*readAt) < ttl {
 			return
 		}
-		changed = true
 		group.Go(func() error {
 			switch err := read(groupCtx); {
 			case err == nil:
@@ -83,34 +64,46 @@ func (p *Provider) refreshCatalogue(ctx context.Context) (*catalogue, error) {
 			case required && readAt.IsZero():
 				return err
 			default:
-				logger.Error(err, "Keeping the older part of the catalogue", "part", what)
+				if p.said.news(what, describe(err)) {
+					logger.Error(err, "Keeping the older part of the catalogue", "part", what)
+				}
 			}
 			return nil
 		})
 	}
 	part(&next.typesAt, typesTTL, true, "types", func(ctx context.Context) error { return keep(&next.types)(p.readTypes(ctx)) })
 	part(&next.zonesAt, zonesTTL, true, "zones", func(ctx context.Context) error { return keep(&next.zones)(p.readZones(ctx)) })
-	part(&next.onDemandAt, onDemandTTL, false, "on-demand prices", func(ctx context.Context) error { return keep(&next.onDemand)(p.readOnDemandPrices(ctx)) })
-	part(&next.spotAt, spotTTL, false, "spot prices", func(ctx context.Context) error { return keep(&next.spot)(p.readSpotPrices(ctx)) })
-	if !changed {
-		return known, nil
-	}
+	spot := next.prices
+	group.Go(func() error {
+		p.refreshSpot(groupCtx, &spot, now)
+		return nil
+	})
+	onDemand := next.prices
+	group.Go(func() error {
+		p.refreshOnDemand(groupCtx, &onDemand, now)
+		return nil
+	})
 	if err := group.Wait(); err != nil {
 		return nil, err
+	}
+	next.spot, next.spotAgain = spot.spot, spot.spotAgain
+	next.onDemand, next.onDemandAgain = onDemand.onDemand, onDemand.onDemandAgain
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next.file = p.priceFile
+	if p.catalogue != nil {
+		next.version = p.catalogue.version
 	}
 	if known == nil || !next.sellsAs(known) {
 		next.version++
 	}
-	p.mu.Lock()
 	p.catalogue = &next
-	p.mu.Unlock()
 	return &next, nil
 }
 
 // sellsAs compares what does change from one read to the next.
 func (c *catalogue) sellsAs(before *catalogue) bool {
-	return c.typesAt.Equal(before.typesAt) && maps.EqualFunc(c.zones, before.zones, slices.Equal) &&
-		maps.Equal(c.onDemand, before.onDemand) && maps.Equal(c.spot, before.spot)
+	return c.typesAt.Equal(before.typesAt) && maps.EqualFunc(c.zones, before.zones, slices.Equal) && c.prices.same(&before.prices)
 }
 
 // keep stores a value that was read without error.

@@ -78,7 +78,7 @@ func (c *class) assemble(before *class) error {
 		if err != nil {
 			return err
 		}
-		if len(t.Offerings) == 0 {
+		if len(t.Offerings) == 0 && len(t.Unpriced) == 0 {
 			continue
 		}
 		c.launchable[name] = launchable{hardware: h, image: chosen, maxPods: h.maxPods(&c.shape)}
@@ -97,8 +97,8 @@ func (c *class) typeOf(h *hardware, zoneIDs map[string]string) (*cloudprovider.I
 	}
 	t := &cloudprovider.InstanceType{
 		Name: h.name, Labels: h.labels, Capacity: size.capacity, Overhead: size.overhead, Allocatable: size.allocatable,
-		Offerings: c.offerings(h, zoneIDs),
 	}
+	t.Offerings, t.Unpriced = c.offerings(h, zoneIDs)
 	if h.devices[awsv1.ResourceEFA] > 0 {
 		t.OnRequest = onRequest
 	}
@@ -138,21 +138,26 @@ func (c *class) supports(h *hardware) bool {
 	return true
 }
 
-// offerings are the type's, in the zones of the class; those without a price cannot be compared and are left out.
-func (c *class) offerings(h *hardware, zoneIDs map[string]string) []cloudprovider.Offering {
-	var offerings []cloudprovider.Offering
+// offerings are the type's in the zones of the class; those without a price cannot be compared with others and are
+// listed apart.
+func (c *class) offerings(h *hardware, zoneIDs map[string]string) (offerings, unpriced []cloudprovider.Offering) {
 	for _, zone := range c.catalogue.zones[h.name] {
 		zoneID, selected := zoneIDs[zone]
 		if !selected {
 			continue
 		}
 		for _, capacityType := range h.capacityTypes {
-			if price, ok := c.catalogue.price(h.name, zone, capacityType); ok {
-				offerings = append(offerings, cloudprovider.Offering{Zone: zone, ZoneID: zoneID, CapacityType: capacityType, Price: price, Available: c.supports(h)})
+			o := cloudprovider.Offering{Zone: zone, ZoneID: zoneID, CapacityType: capacityType}
+			price, ok := c.catalogue.prices.of(h, &o)
+			if !ok {
+				unpriced = append(unpriced, o)
+				continue
 			}
+			o.Price, o.Available = price, c.supports(h)
+			offerings = append(offerings, o)
 		}
 	}
-	return offerings
+	return offerings, unpriced
 }
 
 // show returns the types with what EC2 has refused lately marked. Only types with a change are copied.

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// limitsTable holds facts that no API tells: the network bandwidth as Karpenter labels it, the branch interfaces for
-// pods with security groups, and prices to start with where the price list service cannot be reached.
+// limitsTable holds facts that no API tells: the network bandwidth as Karpenter labels it, and the branch interfaces for
+// pods with security groups.
 //
 // Type names and family names of AWS are in tables like this one, never in code: what holds for a type must follow from
 // what EC2 says of it.
@@ -19,10 +19,9 @@ import (
 var limitsTable string
 
 type typeLimits struct {
-	listed        bool // false: a type younger than the table, of which it says nothing
-	networkMbps   int64
-	branchENIs    int64
-	onDemandPrice float64 // USD per hour in us-east-1
+	listed      bool // false: a type younger than the table, of which it says nothing
+	networkMbps int64
+	branchENIs  int64
 }
 
 // limits are by instance type; a line that does not parse is left out.
@@ -30,14 +29,13 @@ var limits = sync.OnceValue(func() map[string]typeLimits {
 	table := map[string]typeLimits{}
 	for line := range strings.Lines(limitsTable) {
 		fields := strings.Split(strings.TrimSpace(line), "\t")
-		if len(fields) != 4 || strings.HasPrefix(line, "#") {
+		if len(fields) != 3 || strings.HasPrefix(line, "#") {
 			continue
 		}
 		network, err1 := strconv.ParseInt(fields[1], 10, 64)
 		branch, err2 := strconv.ParseInt(fields[2], 10, 64)
-		price, err3 := strconv.ParseFloat(fields[3], 64)
-		if err1 == nil && err2 == nil && err3 == nil {
-			table[fields[0]] = typeLimits{listed: true, networkMbps: network, branchENIs: branch, onDemandPrice: price}
+		if err1 == nil && err2 == nil {
+			table[fields[0]] = typeLimits{listed: true, networkMbps: network, branchENIs: branch}
 		}
 	}
 	return table

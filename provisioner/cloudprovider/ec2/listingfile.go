@@ -58,7 +58,7 @@ const maxCatalogueLine = 1 << 20
 // that is there, on demand. The error begins with the line number and names the field. warn is told of fields that are
 // not known and are ignored, once for each.
 func ParseListing(r io.Reader, region string, zones []string, warn func(line int, field string)) (*Listing, error) {
-	sold := &catalogue{types: map[string]*hardware{}, zones: map[string][]string{}, onDemand: map[string]float64{}, closed: true}
+	sold := &catalogue{types: map[string]*hardware{}, zones: map[string][]string{}, prices: prices{onDemand: map[string]float64{}}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxCatalogueLine)
 	warned := map[string]bool{}

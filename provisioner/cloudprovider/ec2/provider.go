@@ -3,11 +3,11 @@
 package ec2
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider"
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider/pricefile"
 )
 
 const (
@@ -54,6 +55,10 @@ type Options struct {
 	VMMemoryOverhead *float64
 	// ReservedENIs are network interfaces that pods do not get.
 	ReservedENIs int
+	// IsolatedVPC says that only services with an endpoint in the VPC can be reached: the price list has none.
+	IsolatedVPC bool
+	// Prices are the operator's rules; SetPrices replaces them.
+	Prices *pricefile.File
 }
 
 // Provider implements cloudprovider.Interface.
@@ -88,6 +93,11 @@ type Provider struct {
 	templates   map[string]*template // by name
 	choices     map[string]*choice   // by token
 	faults      launchFaults
+	priceFile   *pricefile.File
+
+	said sayings // what was logged about parts of the catalogue
+	// priceReads gets the price list that is being read, nil if none is; guarded by refreshing.
+	priceReads chan priceRead
 }
 
 var _ cloudprovider.Interface = (*Provider)(nil)
@@ -129,7 +139,7 @@ func New(opts Options) *Provider {
 		},
 		limiter: limiter,
 		ec2:     compute, eks: cluster, iam: identity, ssm: ssm.NewFromConfig(opts.AWS),
-		pricing: pricing.NewFromConfig(opts.AWS, func(o *pricing.Options) { o.Region = pricingRegion(region) }),
+		pricing: pricing.NewFromConfig(opts.AWS, func(o *pricing.Options) { o.Region = cmp.Or(pricingRegion(region), region) }),
 		sts:     sts.NewFromConfig(opts.AWS),
 
 		refreshing:  newGate(),
@@ -140,24 +150,12 @@ func New(opts Options) *Provider {
 		addresses:   newAddressBook(),
 		templates:   map[string]*template{},
 		choices:     map[string]*choice{},
+		priceFile:   opts.Prices,
 		faults:      launchFaults{byClass: map[string]launchFault{}},
 	}
 	p.describing.call, p.describing.alone = p.describeInstances, aboutOne
 	p.terminating.call, p.terminating.alone = p.terminateInstances, aboutOne
 	return p
-}
-
-// pricingRegion is where the price list service answers for a region.
-func pricingRegion(region string) string {
-	switch {
-	case strings.HasPrefix(region, "ap-"):
-		return "ap-south-1"
-	case strings.HasPrefix(region, "cn-"):
-		return "cn-northwest-1"
-	case strings.HasPrefix(region, "eu-"):
-		return "eu-central-1"
-	}
-	return "us-east-1"
 }
 
 // call gives one call its deadline and names it in the error.

@@ -262,7 +262,11 @@ func (p *Provider) publish(ctx context.Context, next *class, complete bool) {
 	if complete {
 		next.resolvedAt = time.Now()
 	}
+	if now := p.catalogue; now != nil && next.catalogue != nil && now.file != next.catalogue.file {
+		next = next.repriced(now) // the price file was replaced meanwhile
+	}
 	p.classes[name] = next
+	p.sayUnpriced(klog.FromContext(ctx), next)
 }
 
 // describe is an error without what differs from try to try, so that a condition does not change with every one.
