@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/jit-scheduler/jit-scheduler/kind-e2e/fakeaws"
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider/pricefile"
 )
 
 // syntax is how many words an order or expectation takes.
@@ -33,7 +34,7 @@ type syntax struct{ min, max int }
 var orders = map[string]syntax{
 	"apply": {1, 1}, "delete": {2, 2}, "patch": {3, 4}, "pods": {2, 2}, "replicaset": {2, 2}, "resize": {1, 1},
 	"advance": {1, 1}, "settings": {1, 1}, "fault": {1, 1}, "refuse": {3, 3}, "restart": {0, 0}, "remember": {0, 0},
-	"touch-nodes": {1, 1}, "touch-pods": {1, 1}, "interrupt": {1, 1}, "require": {2, 9}, "node": {1, 1}, "crds": {1, 1}, "interrupt-all": {0, 0}, "karpenter": {1, 1},
+	"touch-nodes": {1, 1}, "touch-pods": {1, 1}, "interrupt": {1, 1}, "require": {2, 9}, "node": {1, 1}, "crds": {1, 1}, "interrupt-all": {0, 0}, "karpenter": {1, 1}, "prices": {1, 1},
 }
 
 // kinds are the resources that scripts speak of.
@@ -100,6 +101,14 @@ func (s *scenario) order(c command) error {
 		return nil
 	case "karpenter":
 		return s.w.karpenter(c.args[0])
+	case "prices":
+		f, err := pricefile.Parse([]byte(s.files[c.args[0]]))
+		if err != nil {
+			return err
+		}
+		s.w.prices = f
+		s.w.cloud.SetPrices(f)
+		return nil
 	case "crds":
 		s.w.serveCRDs(c.args[0] == "served")
 		return nil

@@ -29,6 +29,7 @@ import (
 	"github.com/jit-scheduler/jit-scheduler/plugins/nodeprovisioning"
 	"github.com/jit-scheduler/jit-scheduler/provisioner"
 	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider/ec2"
+	"github.com/jit-scheduler/jit-scheduler/provisioner/cloudprovider/pricefile"
 )
 
 func TestMain(m *testing.M) {
@@ -53,6 +54,8 @@ type world struct {
 	aws     *fakeaws.Server
 	began   time.Time
 	config  string
+	prices  *pricefile.File
+	cloud   *ec2.Provider // of the process that runs now
 
 	endKarpenter context.CancelFunc // of its renewals
 
@@ -96,6 +99,12 @@ func newWorld(t *testing.T, config string) *world {
 	return w
 }
 
+// newCloud is the EC2 adapter of a process that starts.
+func (w *world) newCloud() *ec2.Provider {
+	w.cloud = ec2.New(ec2.Options{ClusterName: "demo", AWS: w.aws.AWSConfig("AKsim"), Prices: w.prices})
+	return w.cloud
+}
+
 // start starts the product; what exists in the cluster stays as it is.
 func (w *world) start(t *testing.T) {
 	o := Options{Config: w.config, Logger: logger(t), Provisioner: func(c *Cluster) nodeprovisioning.Provisioner {
@@ -106,7 +115,7 @@ func (w *world) start(t *testing.T) {
 		p, err := provisioner.New(provisioner.Options{
 			Client: c.Client, Dynamic: w.dynamic, Informers: c.Informers, ClusterName: "demo", Recorder: c.Recorder,
 			SchedulerNames: []string{"jit-scheduler"},
-			Cloud:          ec2.New(ec2.Options{ClusterName: "demo", AWS: w.aws.AWSConfig("AKsim")}),
+			Cloud:          w.newCloud(),
 			Leading: func() error {
 				if c.Ctx.Err() != nil {
 					return errors.New("this process was killed")
