@@ -30,6 +30,7 @@ type Zone struct{ Name, ID string }
 // ReadListing asks AWS what the region of cfg sells, by describing only.
 func ReadListing(ctx context.Context, cfg aws.Config) (*Listing, error) {
 	p := New(Options{AWS: cfg})
+	p.priceWait = onDemandTimeout // a list of old prices helps nobody
 	sold, err := p.refreshCatalogue(ctx)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (p *Provider) refreshOnDemand(ctx context.Context, next *prices, now time.T
 			reads <- priceRead{prices, err}
 		}()
 	}
-	timer := time.NewTimer(onDemandWait)
+	timer := time.NewTimer(p.priceWait)
 	defer timer.Stop()
 	select {
 	case read := <-p.priceReads:
@@ -183,14 +183,12 @@ func (p *Provider) SetPrices(file *pricefile.File) {
 
 // repriced is the class over another catalogue; as it was if that cannot be, which Resolve will tell.
 func (c *class) repriced(sold *catalogue) *class {
-	next := &class{
-		object: c.object, family: c.family, cluster: c.cluster, shape: c.shape, subnets: c.subnets, groups: c.groups, images: c.images,
-		profile: c.profile, catalogue: sold, resolvedAt: c.resolvedAt, profileAt: c.profileAt, inFlight: c.inFlight,
-	}
+	next := *c
+	next.catalogue, next.shown = sold, nil
 	if err := next.assemble(nil); err != nil {
 		return c
 	}
-	return next
+	return &next
 }
 
 // sayUnpriced logs which types are not launched because nobody knows what they cost; p.mu is held.

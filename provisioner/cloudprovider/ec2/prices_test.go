@@ -336,8 +336,8 @@ func TestSetPrices(t *testing.T) {
 func TestUnknownPrice(t *testing.T) {
 	ctx, lines := listed(t)
 	c := newCloud(t)
-	fresh := *soldInTheRegion()
-	fresh.prices = prices{onDemand: map[string]float64{"m5.large": 0.1}, spot: map[spotPool]float64{{"c5.large", "us-east-1b"}: 0.03}, onDemandAgain: fresh.onDemandAgain, spotAgain: fresh.spotAgain}
+	fresh, later := *soldInTheRegion(), schedule{next: time.Now().Add(time.Hour)}
+	fresh.prices = prices{onDemand: map[string]float64{"m5.large": 0.1}, spot: map[spotPool]float64{{"c5.large", "us-east-1b"}: 0.03}, onDemandAgain: later, spotAgain: later}
 	c.catalogue = &fresh
 	if _, err := c.Resolve(ctx, demoClass()); err != nil {
 		t.Fatal(err)

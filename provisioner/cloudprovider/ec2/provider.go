@@ -98,6 +98,7 @@ type Provider struct {
 	said sayings // what was logged about parts of the catalogue
 	// priceReads gets the price list that is being read, nil if none is; guarded by refreshing.
 	priceReads chan priceRead
+	priceWait  time.Duration
 }
 
 var _ cloudprovider.Interface = (*Provider)(nil)
@@ -151,6 +152,7 @@ func New(opts Options) *Provider {
 		templates:   map[string]*template{},
 		choices:     map[string]*choice{},
 		priceFile:   opts.Prices,
+		priceWait:   onDemandWait,
 		faults:      launchFaults{byClass: map[string]launchFault{}},
 	}
 	p.describing.call, p.describing.alone = p.describeInstances, aboutOne

@@ -48,11 +48,16 @@ func restart(c *cloud) *cloud {
 var soldInTheRegion = sync.OnceValue(func() *catalogue {
 	server := fakeaws.New(fakeaws.Options{})
 	defer server.Close()
-	sold, err := New(Options{ClusterName: "demo", AWS: server.AWSConfig("AKIATEST")}).refreshCatalogue(context.Background())
-	if err != nil {
-		panic(err)
+	p := New(Options{ClusterName: "demo", AWS: server.AWSConfig("AKIATEST")})
+	for { // until the price list has been read: nobody waits long for it
+		sold, err := p.refreshCatalogue(context.Background())
+		if err != nil {
+			panic(err)
+		}
+		if sold.onDemand != nil {
+			return sold
+		}
 	}
-	return sold
 })
 
 // TestMain reads the catalogue outside of every synctest bubble.
