@@ -66,8 +66,8 @@ func productsPageOf(next int, entries ...string) (*pricing.GetProductsOutput, er
 	return out, nil
 }
 
-// listed has a logger that keeps lines.
-func listed(t *testing.T) (context.Context, *bytes.Buffer) {
+// logged has a logger that keeps lines.
+func logged(t *testing.T) (context.Context, *bytes.Buffer) {
 	var lines bytes.Buffer
 	return klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&lines)))), &lines
 }
@@ -109,7 +109,7 @@ func TestPriceListFaults(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, lines := listed(t)
+				ctx, lines := logged(t)
 				c := newCloud(t)
 				odd := &oddPrices{f: tc.f}
 				c.pricing = odd
@@ -180,7 +180,7 @@ func TestPriceListFaults(t *testing.T) {
 // TestPricesDenied: the call that the policy forgot is named, and nothing else suffers.
 func TestPricesDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, lines := listed(t)
+		ctx, lines := logged(t)
 		c := newCloud(t)
 		fresh := *soldInTheRegion()
 		fresh.onDemand, fresh.onDemandAgain, fresh.spotAgain = nil, schedule{}, schedule{}
@@ -217,7 +217,7 @@ func TestIsolatedVPC(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			ctx, lines := listed(t)
+			ctx, lines := logged(t)
 			server := fakeaws.New(fakeaws.Options{})
 			t.Cleanup(server.Close)
 			options := Options{ClusterName: "demo", AWS: server.AWSConfig("AKIATEST")}
@@ -334,7 +334,7 @@ func TestSetPrices(t *testing.T) {
 
 // TestUnknownPrice: what has no price is not offered but listed apart, and is said once; a rule makes it an offering.
 func TestUnknownPrice(t *testing.T) {
-	ctx, lines := listed(t)
+	ctx, lines := logged(t)
 	c := newCloud(t)
 	fresh, later := *soldInTheRegion(), schedule{next: time.Now().Add(time.Hour)}
 	fresh.prices = prices{onDemand: map[string]float64{"m5.large": 0.1}, spot: map[spotPool]float64{{"c5.large", "us-east-1b"}: 0.03}, onDemandAgain: later, spotAgain: later}
