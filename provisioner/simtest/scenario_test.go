@@ -179,6 +179,11 @@ func (w *world) invariants() []string {
 			problems = append(problems, fmt.Sprintf("pod %s is lost: not bound, not parked, and nothing says why", p.Name))
 		}
 	}
+	for _, c := range w.aws.Calls() {
+		if c.Code == "IdempotentParameterMismatch" {
+			problems = append(problems, fmt.Sprintf("CreateFleet %s is not the request that its token was used for", c.Params["ClientToken"]))
+		}
+	}
 	return problems
 }
 
