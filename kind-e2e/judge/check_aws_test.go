@@ -55,9 +55,10 @@ func TestTokenLaunchesOnce(t *testing.T) {
 		},
 		"used for another request": {
 			run: func(s *scenario) {
-				s.call(fleetCall("t", 1, func(c *Call) { c.Status, c.Code = 400, "IdempotentParameterMismatch" }))
+				s.call(fleetCall("t", 1))
+				s.call(fleetCall("t", 2, func(c *Call) { c.Status, c.Code = 400, "IdempotentParameterMismatch" }))
 			},
-			want: []string{"t: the token of CreateFleet was used before, for another request"},
+			want: []string{`t: the token of CreateFleet was used before, for another request: TargetCapacitySpecification.TotalTargetCapacity was "1", is "2" (1 differ)`},
 		},
 	})
 }

@@ -3,6 +3,7 @@
 package judge
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -41,12 +42,14 @@ type tokenLaunchesOnce struct {
 func newTokenLaunchesOnce(in *input) invariant { return &tokenLaunchesOnce{in: in} }
 
 func (t *tokenLaunchesOnce) finish(_ *world, report reporter) {
-	asked := map[string]int{}
+	asked, first := map[string]int{}, map[string]*Call{}
 	for i := range t.in.calls {
 		call := &t.in.calls[i]
 		token := call.clientToken()
 		if call.Code == "IdempotentParameterMismatch" {
-			report(call.Time.Time, token, "the token of %s was used before, for another request", call.Action)
+			report(call.Time.Time, token, "the token of %s was used before, for another request%s", call.Action, difference(first[token], call))
+		} else if first[token] == nil {
+			first[token] = call
 		}
 		if !call.launches() || asked[token] > 0 {
 			continue
@@ -64,6 +67,21 @@ func (t *tokenLaunchesOnce) finish(_ *world, report reporter) {
 			report(instance.LaunchedAt.Time, token, "launched %s as well, and asked for %d", instance.ID, asked[token])
 		}
 	}
+}
+
+// difference names the parameter of two requests that differs, the first by name, and how many do.
+func difference(was, is *Call) string {
+	if was == nil {
+		return ""
+	}
+	keys := maps.Clone(was.Params)
+	maps.Copy(keys, is.Params)
+	maps.DeleteFunc(keys, func(k string, _ any) bool { return was.param(k) == is.param(k) })
+	if len(keys) == 0 {
+		return ""
+	}
+	k := slices.Min(slices.Collect(maps.Keys(keys)))
+	return fmt.Sprintf(": %s was %q, is %q (%d differ)", k, was.param(k), is.param(k), len(keys))
 }
 
 // requestRate: no EC2 action is called more often than its documented token bucket allows.
