@@ -61,7 +61,7 @@ func (k *karpenter) blocks() error {
 	defer k.mu.Unlock()
 	for _, namespace := range slices.Sorted(maps.Keys(k.leases)) {
 		if l := k.leases[namespace]; l.alive {
-			return fmt.Errorf("Karpenter is running: %[1]s holds the lease %[2]s/%[3]s; nothing is launched or removed here until it stops "+
+			return fmt.Errorf("a Karpenter is running: %[1]s holds the lease %[2]s/%[3]s; nothing is launched or removed here until it stops "+
 				"(kubectl -n %[2]s scale deployment/karpenter --replicas=0)", l.holder, namespace, KarpenterLease)
 		}
 	}

@@ -24,8 +24,10 @@ func subnetsOf(t *testing.T, change ...func(*fakeaws.Options)) (*cloud, *awsv1.E
 	t.Helper()
 	c := newCloud(t, append([]func(*fakeaws.Options){func(o *fakeaws.Options) {
 		o.Subnets = []fakeaws.SubnetSpec{
-			{Zone: "us-east-1a", CIDR: "10.0.0.0/24"}, {Zone: "us-east-1a", CIDR: "10.0.1.0/24"},
-			{Zone: "us-east-1b", CIDR: "10.0.2.0/24"}, {Zone: "us-east-1b", CIDR: "10.0.3.0/24"},
+			{Zone: "us-east-1a", CIDR: "10.0.0.0/24"},
+			{Zone: "us-east-1a", CIDR: "10.0.1.0/24"},
+			{Zone: "us-east-1b", CIDR: "10.0.2.0/24"},
+			{Zone: "us-east-1b", CIDR: "10.0.3.0/24"},
 		}
 	}}, change...)...)
 	class := c.ready(t, demoClass())
