@@ -229,7 +229,11 @@ func (p *Provisioner) restoreClaims(class *awsv1.EC2NodeClass) {
 				return
 			}
 		}
-		if ev, ok := restore(c.Object, offered); ok {
+		types := offered
+		if pool := p.pools[c.Pool]; pool != nil {
+			types, _ = p.typesOf(pool.pool, offered)
+		}
+		if ev, ok := restore(c.Object, types); ok {
 			restores = append(restores, ev)
 		}
 	}

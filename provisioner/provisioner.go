@@ -80,6 +80,7 @@ type Provisioner struct {
 	// measured is what machines turned out to have; sized, by class, the types as they are with that.
 	measured *allocatable.Book
 	sized    map[string]*sizedTypes
+	extended map[string]*extendedTypes // by pool
 	// others are NodeClaims, by name and UID, that are not ours; undecided are those whose NodePool is not known yet,
 	// deciding the pools that the API server is asked for.
 	others    map[string]types.UID
@@ -114,6 +115,7 @@ func New(o Options) (*Provisioner, error) {
 		failures: map[string]string{},
 		foreign:  map[string]string{},
 		measured: allocatable.New(),
+		extended: map[string]*extendedTypes{},
 		sized:    map[string]*sizedTypes{},
 
 		others:    map[string]types.UID{},

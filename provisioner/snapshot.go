@@ -37,8 +37,9 @@ func (p *Provisioner) snapshot(pod *v1.Pod, schedulerName string) plan.Snapshot 
 		if err != nil {
 			continue
 		}
+		types, absent := p.typesOf(st.pool, types)
 		s.Pools = append(s.Pools, plan.Pool{
-			NodePool: st.pool, Types: types, InUse: p.state.Usage(name), Daemons: daemons,
+			NodePool: st.pool, Types: types, Absent: absent, InUse: p.state.Usage(name), Daemons: daemons,
 		})
 	}
 	for _, o := range p.state.Open() {

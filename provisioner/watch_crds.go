@@ -132,7 +132,8 @@ func (p *Provisioner) poolSeen(o any) {
 		st = &poolState{}
 		p.pools[pool.Name] = st
 	}
-	if st.pool == nil || st.pool.Generation != pool.Generation || st.pool.UID != pool.UID {
+	if st.pool == nil || st.pool.Generation != pool.Generation || st.pool.UID != pool.UID ||
+		st.pool.Annotations[extendedAnnotation] != pool.Annotations[extendedAnnotation] {
 		p.changedLocked()
 	}
 	st.pool, st.unknown = pool, unknown

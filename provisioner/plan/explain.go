@@ -97,6 +97,11 @@ func (p *planner) causeOf(pl *pool, c *class) cause {
 	if len(places) == 0 {
 		return cause{4, ReasonIncompatible, pl.noOffering(terms)}
 	}
+	for _, name := range sortedKeys(c.Requests) {
+		if node := pl.Absent[name]; node != "" {
+			return cause{5, ReasonTooBig, fmt.Sprintf("resource %s never registered on node %s of NodePool %q; see to its device plugin, or delete the node for another try", name, node, pl.name)}
+		}
+	}
 	if len(big) == 0 {
 		return cause{5, ReasonTooBig, fmt.Sprintf("no instance type of NodePool %q fits the pod: it needs %s; %s", pl.name, shortage(c.Requests, places), tooBigAdvice)}
 	}

@@ -184,15 +184,16 @@ func (c *class) passed(cand *candidate) bool {
 // they list, so options too large for what is left are dropped. false if the rest does not meet minValues.
 func (p *planner) options(a *alike) ([]*candidate, bool) {
 	pl := a.nodes[0].chosen.pool
+	cands := pl.plainFirst(a.cands)
 	size := int64(len(a.nodes))
 	if len(pl.limits) == 0 {
-		return p.diverse(pl, a.cands)
+		return p.diverse(pl, cands)
 	}
 	pl.take(a.nodes[0].chosen.use, -size)
 	most := make([]int64, len(pl.limits))
 	types := map[string]bool{}
 	var out []*candidate
-	for _, cand := range a.cands {
+	for _, cand := range cands {
 		if len(pl.minValues) == 0 && !types[cand.typ.Name] && len(types) >= p.s.MaxTypes {
 			continue
 		}

@@ -29,6 +29,9 @@ type Pool struct {
 	NodePool *karpv1.NodePool
 	// Types are the instance types of its class; offerings that are not Available are skipped.
 	Types []*cloudprovider.InstanceType
+	// Absent are resources that the pool's machines were to have and that one of them, which is named, has waited for
+	// in vain: no type has them.
+	Absent map[v1.ResourceName]string
 	// InUse is what the pool's NodeClaims take of its limits, those in flight and "nodes" included.
 	InUse v1.ResourceList
 	// Daemons are the pods that DaemonSets of the cluster may put on the pool's nodes; the Fitter is asked which
