@@ -131,6 +131,7 @@ func child(node *yaml.Node, names []string) (key, value *yaml.Node, used int) {
 				}
 			}
 		}
+	case yaml.DocumentNode, yaml.ScalarNode, yaml.AliasNode: // nothing below
 	case yaml.SequenceNode:
 		if i, err := strconv.Atoi(names[0]); err == nil && i >= 0 && i < len(node.Content) {
 			return node.Content[i], node.Content[i], 1

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,13 +98,8 @@ func TestTypesOfNodeClass(t *testing.T) {
 	const head = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: a}\nspec:\n"
 	small := map[string]string{"cpu": "2925m", "memory": "8615Mi", "ephemeral-storage": "17Gi", "pods": "20", "vpc.amazonaws.com/pod-eni": "5"}
 	with := func(change map[string]string) map[string]string {
-		out := map[string]string{}
-		for key, value := range small {
-			out[key] = value
-		}
-		for key, value := range change {
-			out[key] = value
-		}
+		out := maps.Clone(small)
+		maps.Copy(out, change)
 		return out
 	}
 	cases := map[string]struct {
@@ -179,22 +175,26 @@ func TestTypesBadInput(t *testing.T) {
 		"key twice":                    {map[string]string{"c.jsonl": row, "class.yaml": head + "  role: a\n  role: b\n"}, class, []string{"error: class.yaml: document 1, line 6: mapping key"}},
 		"unknown field":                {map[string]string{"c.jsonl": row, "class.yaml": head + "  kubelet:\n    maxPod: 3\n"}, class, []string{"error: class.yaml: document 1, line 6: spec.kubelet.maxPod: unknown field"}},
 		"several faults": {
-			map[string]string{"c.jsonl": row, "class.yaml": "---\n---\n" + head + "  kubelet:\n    maxPods: many\n    evictionHard:\n      nodefs.available: 10%\n      memory.available: 500%\n"}, class,
+			map[string]string{"c.jsonl": row, "class.yaml": "---\n---\n" + head + "  kubelet:\n    maxPods: many\n    evictionHard:\n      nodefs.available: 10%\n      memory.available: 500%\n"},
+			class,
 			[]string{
 				"error: class.yaml: document 2, line 8: spec.kubelet.maxPods: ",
 				"error: class.yaml: document 2, line 11: spec.kubelet.evictionHard.memory.available: ",
 			},
 		},
 		"a disk of no size": {
-			map[string]string{"c.jsonl": row, "class.yaml": head + "  blockDeviceMappings:\n  - deviceName: /dev/xvda\n    ebs:\n      volumeSize: huge\n"}, class,
+			map[string]string{"c.jsonl": row, "class.yaml": head + "  blockDeviceMappings:\n  - deviceName: /dev/xvda\n    ebs:\n      volumeSize: huge\n"},
+			class,
 			[]string{"error: class.yaml: document 1, line 8: spec.blockDeviceMappings[0].ebs.volumeSize: "},
 		},
 		"two root disks": {
-			map[string]string{"c.jsonl": row, "class.yaml": head + "  blockDeviceMappings: [{rootVolume: true}, {rootVolume: true}]\n"}, class,
+			map[string]string{"c.jsonl": row, "class.yaml": head + "  blockDeviceMappings: [{rootVolume: true}, {rootVolume: true}]\n"},
+			class,
 			[]string{"error: class.yaml: document 1, line 5: spec.blockDeviceMappings: "},
 		},
 		"what the provisioner refuses": {
-			map[string]string{"c.jsonl": row, "class.yaml": head + "  kubelet:\n    kubeReserved:\n      memory: 5E\n"}, class,
+			map[string]string{"c.jsonl": row, "class.yaml": head + "  kubelet:\n    kubeReserved:\n      memory: 5E\n"},
+			class,
 			[]string{"error: class.yaml: document 1, line 7: spec.kubelet.kubeReserved[memory]: "},
 		},
 	}
