@@ -72,11 +72,11 @@ func (p *Provider) fleetFor(req *cloudprovider.LaunchRequest) (*fleet, *cloudpro
 	}
 	p.mu.Unlock()
 	if made != nil {
-		f, failure := p.newFleet(made.class, &chosen, made.subnets, nil)
-		if failure == nil {
-			f.firstTry = made.firstTry
+		again, wrong := p.newFleet(made.class, &chosen, made.subnets, nil)
+		if wrong == nil {
+			again.firstTry = made.firstTry
 		}
-		return f, failure
+		return again, wrong
 	}
 	if c == nil {
 		return nil, &cloudprovider.LaunchError{Failure: cloudprovider.NodeClassNotReady, Reason: reasonLaunchFailed, Untried: true, Err: cloudprovider.ErrNotReady}
