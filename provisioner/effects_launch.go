@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	v1 "k8s.io/api/core/v1"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -66,7 +67,7 @@ func (p *Provisioner) launchRequest(a lifecycle.Launch) (cloudprovider.LaunchReq
 		NodeClass: st.resolved,
 		Options:   a.Options,
 		MinValues: lifecycle.MinValues(first),
-		Labels:    first.Labels,
+		Labels:    launchLabels(first),
 		Taints:    append(append([]v1.Taint{unregistered}, first.Spec.Taints...), first.Spec.StartupTaints...),
 	}
 	for _, c := range a.Claims {
@@ -74,6 +75,14 @@ func (p *Provisioner) launchRequest(a lifecycle.Launch) (cloudprovider.LaunchReq
 		req.Requests = scheduling.Max(req.Requests, c.Spec.Resources.Requests)
 	}
 	return req, nil
+}
+
+// launchLabels are the claim's labels but those that say which machine it got: a launch that was recorded in part must
+// not make another request of its replay.
+func launchLabels(claim *karpv1.NodeClaim) map[string]string {
+	labels := maps.Clone(claim.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return key != karpv1.NodePoolLabelKey && karpv1.WellKnownLabels.Has(key) })
+	return labels
 }
 
 // findInstances asks what a group has launched. An error is no answer: "none" would have the group launched again.

@@ -145,7 +145,7 @@ func (g *group) begin() bool {
 		}
 		l.claims = append(l.claims, c)
 		l.doubt = l.doubt || c.restored
-		if len(l.options) == 0 {
+		if len(l.options) == 0 && !c.launched() { // one that is launched has those of its machine after a restart
 			l.options = c.options
 		}
 	}
