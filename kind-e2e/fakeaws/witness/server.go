@@ -14,7 +14,7 @@ import (
 )
 
 // errAbsent says that there is no moto to ask.
-var errAbsent = errors.New("Python's moto is not here")
+var errAbsent = errors.New("no moto for Python here")
 
 // motoServer is a running moto.
 type motoServer struct {

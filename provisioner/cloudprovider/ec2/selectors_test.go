@@ -182,8 +182,10 @@ func TestSubnetSelectors(t *testing.T) {
 	}
 	class := c.ready(t, demoClass())
 	want := []awsv1.Subnet{
-		{ID: id(0), Zone: "us-east-1b", ZoneID: "use1-az2"}, {ID: id(1), Zone: "us-east-1a", ZoneID: "use1-az1"},
-		{ID: id(2), Zone: "us-east-1a", ZoneID: "use1-az1"}, {ID: id(3), Zone: "us-east-1c", ZoneID: "use1-az3"},
+		{ID: id(0), Zone: "us-east-1b", ZoneID: "use1-az2"},
+		{ID: id(1), Zone: "us-east-1a", ZoneID: "use1-az1"},
+		{ID: id(2), Zone: "us-east-1a", ZoneID: "use1-az1"},
+		{ID: id(3), Zone: "us-east-1c", ZoneID: "use1-az3"},
 	}
 	if diff := cmp.Diff(want, class.Status.Subnets); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)

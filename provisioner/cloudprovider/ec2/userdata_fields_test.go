@@ -315,11 +315,13 @@ func TestCustomPartsAreKept(t *testing.T) {
 		"cloud-boothook": {"#cloud-boothook\n#!/bin/sh\n", []bootedPart{{"text/cloud-boothook", "#cloud-boothook\n#!/bin/sh"}}},
 		"NodeConfig":     {nodeConfig, []bootedPart{{"application/node.eks.aws", strings.TrimSuffix(nodeConfig, "\n")}}},
 		"archive": {archive("\n"), []bootedPart{
-			{"text/x-shellscript", "#!/bin/sh\necho --//"}, {"application/node.eks.aws", strings.TrimSuffix(nodeConfig, "\n")},
+			{"text/x-shellscript", "#!/bin/sh\necho --//"},
+			{"application/node.eks.aws", strings.TrimSuffix(nodeConfig, "\n")},
 			{"text/cloud-config", base64.StdEncoding.EncodeToString([]byte("#cloud-config"))},
 		}},
 		"archive with CRLF": {archive("\r\n"), []bootedPart{
-			{"text/x-shellscript", "#!/bin/sh\r\necho --//"}, {"application/node.eks.aws", strings.TrimSuffix(nodeConfig, "\n")},
+			{"text/x-shellscript", "#!/bin/sh\r\necho --//"},
+			{"application/node.eks.aws", strings.TrimSuffix(nodeConfig, "\n")},
 			{"text/cloud-config", base64.StdEncoding.EncodeToString([]byte("#cloud-config"))},
 		}},
 		"message of one part": {"Content-Type: text/x-shellscript\n\n#!/bin/sh\n", []bootedPart{{"text/x-shellscript", "#!/bin/sh"}}},
