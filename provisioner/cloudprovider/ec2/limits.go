@@ -10,7 +10,7 @@ import (
 )
 
 // limitsTable holds facts that no API tells: the network bandwidth as Karpenter labels it, and the branch interfaces for
-// pods with security groups.
+// pods with security groups; 0 for the types that Karpenter does not offer to such pods, though some have them.
 //
 // Type names and family names of AWS are in tables like this one, never in code: what holds for a type must follow from
 // what EC2 says of it.

@@ -83,7 +83,11 @@ func ParseListing(r io.Reader, region string, zones []string, warn func(line int
 			}
 		}
 		info := it.info()
-		sold.types[it.Type] = newHardware(&info, region, typeLimits{listed: true, networkMbps: it.NetworkMbps, branchENIs: it.BranchENIs})
+		said := typeLimits{listed: true, networkMbps: it.NetworkMbps, branchENIs: it.BranchENIs}
+		if known := limits()[it.Type]; known.listed && known.branchENIs == 0 {
+			said.branchENIs = 0
+		}
+		sold.types[it.Type] = newHardware(&info, region, said)
 		sold.zones[it.Type] = zones
 		if it.OnDemandUSD > 0 {
 			sold.onDemand[it.Type] = it.OnDemandUSD

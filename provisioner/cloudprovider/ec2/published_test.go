@@ -49,7 +49,6 @@ func TestAllocatableAsPublished(t *testing.T) {
 	if len(published) != publishedTypes {
 		t.Errorf("%d types are published here, want %d", len(published), publishedTypes)
 	}
-	newer := 0
 	for _, name := range slices.Sorted(maps.Keys(published)) {
 		if sold[name] == nil {
 			t.Errorf("%s is not sold", name)
@@ -63,15 +62,8 @@ func TestAllocatableAsPublished(t *testing.T) {
 		for key, amount := range size.allocatable {
 			got[string(key)] = amount.String()
 		}
-		if _, listed := published[name][string(awsv1.ResourceAWSPodENI)]; !listed && got[string(awsv1.ResourceAWSPodENI)] != "" {
-			newer++ // the documentation is older than the table of branch interfaces
-			delete(got, string(awsv1.ResourceAWSPodENI))
-		}
 		if diff := cmp.Diff(published[name], got); diff != "" {
 			t.Errorf("%s: allocatable (-published +got):\n%s", name, diff)
 		}
-	}
-	if newer != 10 {
-		t.Errorf("%d types have branch interfaces that are not published, want 10", newer)
 	}
 }
