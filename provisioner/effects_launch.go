@@ -33,6 +33,9 @@ func (p *Provisioner) launch(ctx context.Context, a lifecycle.Launch) ([]lifecyc
 	}
 	result, err := p.Cloud.Launch(ctx, req)
 	if err != nil {
+		if lost := p.Leading(); lost != nil {
+			return nil, lost // the next leader's to find out
+		}
 		failed := lifecycle.LaunchFailed{Group: a.Group, Attempt: a.Attempt, Failure: cloudprovider.Unknown, Message: err.Error()}
 		if launchErr, ok := errors.AsType[*cloudprovider.LaunchError](err); ok {
 			failed.Failure, failed.Failures, failed.Reason = launchErr.Failure, launchErr.Failures, launchErr.Reason

@@ -128,7 +128,7 @@ func newProvisioner(ctx context.Context, cc *schedulerconfig.CompletedConfig, sc
 	if err != nil {
 		return nil, fmt.Errorf("making the provisioner's dynamic client: %w", err)
 	}
-	cloud, err := newCloud(ctx, args)
+	cloud, err := newCloud(ctx, args, leading)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func newProvisioner(ctx context.Context, cc *schedulerconfig.CompletedConfig, sc
 }
 
 // newCloud makes the AWS adapter; it does no I/O but what reading the SDK's configuration and the price file needs.
-func newCloud(ctx context.Context, args nodeprovisioning.NodeProvisioningArgs) (*ec2.Provider, error) {
+func newCloud(ctx context.Context, args nodeprovisioning.NodeProvisioningArgs, leading func() error) (*ec2.Provider, error) {
 	if args.Region != "" {
 		// The SDK's loader has to know it: some credential sources are regional.
 		if err := os.Setenv("AWS_REGION", args.Region); err != nil {
@@ -161,6 +161,7 @@ func newCloud(ctx context.Context, args nodeprovisioning.NodeProvisioningArgs) (
 	}
 	cloud := ec2.New(ec2.Options{
 		ClusterName: args.ClusterName, AWS: cfg, ClusterEndpoint: args.ClusterEndpoint, IsolatedVPC: args.IsolatedVPC, Prices: prices,
+		Leading: leading,
 	})
 	if args.PriceFile != "" {
 		go watchPrices(ctx, args.PriceFile, prices, cloud)

@@ -4,9 +4,9 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 )
 
 var familiesCase = Case{
@@ -96,26 +96,24 @@ func (t *Trial) checkBooted(ctx context.Context, c bootingClass) error {
 		return err
 	}
 	key, value, _ := strings.Cut(c.label, "=")
-	tainted := false
-	var left []corev1.Taint
-	for _, taint := range node.Spec.Taints {
-		if taint.Key == "boot" {
-			tainted = true
-			continue
-		}
-		left = append(left, taint)
-	}
+	tainted := slices.ContainsFunc(node.Spec.Taints, isBoot)
 	got := node.Status.Capacity.Pods().String()
 	if !strings.HasPrefix(node.Status.NodeInfo.OSImage, c.osImage) || node.Labels[key] != value || got != c.pods || !tainted {
 		return fmt.Errorf("image %q, label %s=%q, %s pods, startup taint %t", node.Status.NodeInfo.OSImage, key, node.Labels[key], got, tainted)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": node.ResourceVersion}, "spec": map[string]any{"taints": left}})
-	if err != nil {
+	nodes := t.Kube.CoreV1().Nodes()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		node, err := nodes.Get(ctx, node.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isBoot)
+		_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
 		return err
-	}
-	_, err = t.Kube.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
+	})
 }
+
+func isBoot(taint corev1.Taint) bool { return taint.Key == "boot" }
 
 var nodeClassResource = schema.GroupVersionResource{Group: "karpenter.k8s.aws", Version: "v1", Resource: "ec2nodeclasses"}
 

@@ -5,6 +5,7 @@ package ec2
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -73,9 +74,13 @@ type limiter struct {
 	buckets   map[string]*bucket
 	launches  int       // calls of launches that wait, in any bucket
 	heldUntil time.Time // until then calls that can wait do
+
+	leading func() error // asked before a call that changes something is sent
 }
 
-func newLimiter() *limiter { return &limiter{buckets: map[string]*bucket{}} }
+func newLimiter(leading func() error) *limiter {
+	return &limiter{buckets: map[string]*bucket{}, leading: leading}
+}
 
 // bucketOf is the rate of a call's bucket and how urgent it is.
 func bucketOf(service, operation string) (rate, urgency) {
@@ -221,6 +226,10 @@ func (l *limiter) limited(stack *middleware.Stack) error {
 		if err := l.waitBefore(ctx, service, operation, timeout); err != nil {
 			return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 		}
+		// Not sooner: the wait, or a process that was stopped, may have outlasted the lease.
+		if err := l.mayChange(operation); err != nil {
+			return middleware.FinalizeOutput{}, middleware.Metadata{}, fmt.Errorf("not sending %s: %w", operation, err)
+		}
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		out, metadata, err := next.HandleFinalize(ctx, in)
@@ -231,6 +240,19 @@ func (l *limiter) limited(stack *middleware.Stack) error {
 		}
 		return out, metadata, err
 	}), "Retry", middleware.After)
+}
+
+// mayChange says why a call must not be sent; reads always may.
+func (l *limiter) mayChange(operation string) error {
+	for _, read := range []string{"Describe", "Get", "List", "Decode", "Assume"} {
+		if strings.HasPrefix(operation, read) {
+			return nil
+		}
+	}
+	if l.leading == nil {
+		return nil
+	}
+	return l.leading()
 }
 
 // waitBefore waits for a turn as long as half of an attempt's time is left after it.

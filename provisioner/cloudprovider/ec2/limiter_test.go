@@ -21,7 +21,7 @@ func TestLimiterKeepsToTheBuckets(t *testing.T) {
 	for operation, limit := range map[string]rate{"CreateFleet": {50, 5}, "DescribeInstances": {100, 20}, "CreateTags": {100, 10}, "TerminateInstances": {100, 5}} {
 		t.Run(operation, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLimiter()
+				l := newLimiter(nil)
 				var mu sync.Mutex
 				var sent []time.Time
 				var calls sync.WaitGroup
@@ -55,7 +55,7 @@ func TestLimiterKeepsToTheBuckets(t *testing.T) {
 
 func TestLimiterLetsLaunchesGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter()
+		l := newLimiter(nil)
 		for range 47 { // what the bucket holds
 			if err := l.wait(t.Context(), "EC2", "CreateLaunchTemplate"); err != nil {
 				t.Fatal(err)
@@ -92,7 +92,7 @@ func TestLimiterLetsLaunchesGoFirst(t *testing.T) {
 
 func TestLimiterLearns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter()
+		l := newLimiter(nil)
 		next := func() time.Duration {
 			start := time.Now()
 			if err := l.wait(t.Context(), "EC2", "CreateFleet"); err != nil {
@@ -124,7 +124,7 @@ func TestLimiterLearns(t *testing.T) {
 
 func TestLimiterGivesUpInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter()
+		l := newLimiter(nil)
 		for range 47 {
 			if err := l.wait(t.Context(), "EC2", "CreateFleet"); err != nil {
 				t.Fatal(err)

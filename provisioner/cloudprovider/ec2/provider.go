@@ -57,6 +57,8 @@ type Options struct {
 	ReservedENIs int
 	// IsolatedVPC says that only services with an endpoint in the VPC can be reached: the price list has none.
 	IsolatedVPC bool
+	// Leading is asked right before a call that changes something is sent; an error keeps it from being sent. nil: never.
+	Leading func() error
 	// Prices are the operator's rules; SetPrices replaces them.
 	Prices *pricefile.File
 }
@@ -122,7 +124,7 @@ func New(opts Options) *Provider {
 	if opts.VMMemoryOverhead != nil {
 		overhead = *opts.VMMemoryOverhead
 	}
-	limiter := newLimiter()
+	limiter := newLimiter(opts.Leading)
 	opts.AWS.APIOptions = append(slices.Clone(opts.AWS.APIOptions), limiter.limited)
 	compute, cluster, identity := ec2.NewFromConfig(opts.AWS), eks.NewFromConfig(opts.AWS), iam.NewFromConfig(opts.AWS)
 	region := opts.AWS.Region
