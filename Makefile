@@ -26,11 +26,11 @@ demo: binaries build ## Scale a Deployment 0, 5, 30, 0 on launched machines and 
 
 .PHONY: test
 test: ## Run all tests but e2e; JIT_MOTO=required fails where Python's moto is not there to witness
-	go test ./... && go test -v -run '^TestMoto$$' ./kind-e2e/fakeaws/witness
+	go test -timeout 30m ./... && go test -v -run '^TestMoto$$' ./kind-e2e/fakeaws/witness
 
 .PHONY: race
 race: ## Run them with the race detector
-	go test -race ./...
+	go test -race -timeout 60m ./...
 
 .PHONY: lint
 lint: .bin/tools/.stamp ## Run golangci-lint (formatting included)
