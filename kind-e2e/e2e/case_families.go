@@ -103,12 +103,12 @@ func (t *Trial) checkBooted(ctx context.Context, c bootingClass) error {
 	}
 	nodes := t.Kube.CoreV1().Nodes()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node, err := nodes.Get(ctx, node.Name, metav1.GetOptions{})
+		now, err := nodes.Get(ctx, node.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isBoot)
-		_, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
+		now.Spec.Taints = slices.DeleteFunc(now.Spec.Taints, isBoot)
+		_, err = nodes.Update(ctx, now, metav1.UpdateOptions{})
 		return err
 	})
 }
