@@ -141,7 +141,7 @@ var exampleVersions = map[string]string{awsv1.AMIFamilyAL2023: "v20260318", awsv
 
 // validVersion keeps what would lead to another parameter out of the path.
 func validVersion(version string) bool {
-	return !slices.ContainsFunc([]byte(version), func(b byte) bool {
+	return version[0] != '.' && !strings.Contains(version, "..") && !slices.ContainsFunc([]byte(version), func(b byte) bool {
 		return b != '.' && b != '-' && b != '_' && b != '+' && (b < '0' || b > '9') && (b < 'a' || b > 'z') && (b < 'A' || b > 'Z')
 	})
 }
