@@ -66,9 +66,33 @@ func productsPageOf(next int, entries ...string) (*pricing.GetProductsOutput, er
 	return out, nil
 }
 
+// logLines is a log that several goroutines write.
+type logLines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logLines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logLines) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Reset()
+}
+
 // logged has a logger that keeps lines.
-func logged(t *testing.T) (context.Context, *bytes.Buffer) {
-	var lines bytes.Buffer
+func logged(t *testing.T) (context.Context, *logLines) {
+	var lines logLines
 	return klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&lines)))), &lines
 }
 

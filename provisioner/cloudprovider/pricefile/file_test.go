@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,8 +162,11 @@ func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+		var mu sync.Mutex // the sleeps order the two goroutines in time, not in memory
 		var said []string
 		go Watch(ctx, path, first, time.Second, func(f *File, err error) {
+			mu.Lock()
+			defer mu.Unlock()
 			if err != nil {
 				said = append(said, err.Error())
 				return
@@ -174,6 +178,8 @@ func TestWatch(t *testing.T) {
 			t.Helper()
 			time.Sleep(5*time.Second + time.Millisecond)
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if len(said) != len(want) {
 				t.Fatalf("told %q, want %q", said, want)
 			}
