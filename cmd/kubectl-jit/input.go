@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -142,3 +143,15 @@ func child(node *yaml.Node, names []string) (key, value *yaml.Node, used int) {
 
 // pathOf is the field path under spec that a message begins with, and the rest of the message.
 var pathOf = regexp.MustCompile(`^(spec(?:\.[A-Za-z]+|\[[^\]]*\])*)[: ]*(.*)$`)
+
+// openInput opens a file, or takes in for "-"; the name is for messages.
+func openInput(file string, in io.Reader) (io.ReadCloser, string, error) {
+	if file == "-" {
+		return io.NopCloser(in), "standard input", nil
+	}
+	opened, err := os.Open(file)
+	if err != nil {
+		return nil, "", badInput("%v", err)
+	}
+	return opened, file, nil
+}

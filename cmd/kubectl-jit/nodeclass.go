@@ -61,17 +61,12 @@ func isFile(name string) bool {
 
 // readClassFile reads the one EC2NodeClass of a file ("-": of in). Other kinds beside it are passed over.
 func readClassFile(ctx context.Context, file string, in io.Reader) (*nodeClass, error) {
-	if file == "-" {
-		file = "standard input"
-	} else {
-		opened, err := os.Open(file)
-		if err != nil {
-			return nil, badInput("%v", err)
-		}
-		defer func() { _ = opened.Close() }()
-		in = opened
+	opened, file, err := openInput(file, in)
+	if err != nil {
+		return nil, err
 	}
-	documents, err := readDocuments(file, in)
+	defer func() { _ = opened.Close() }()
+	documents, err := readDocuments(file, opened)
 	if err != nil {
 		return nil, err
 	}

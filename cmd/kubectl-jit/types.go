@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -143,19 +142,13 @@ func (o *typesOptions) listing(ctx context.Context, w world, class *nodeClass, n
 		}
 		return ec2.ReadListing(ctx, cfg)
 	}
-	file, in := o.catalog, w.in
-	if file == "-" {
-		file = "standard input"
-	} else {
-		opened, err := os.Open(file)
-		if err != nil {
-			return nil, badInput("%v", err)
-		}
-		defer func() { _ = opened.Close() }()
-		in = opened
+	opened, file, err := openInput(o.catalog, w.in)
+	if err != nil {
+		return nil, err
 	}
+	defer func() { _ = opened.Close() }()
 	zones := o.fileZones(class)
-	listing, err := ec2.ParseListing(in, o.fileRegion(zones), zones, func(line int, field string) {
+	listing, err := ec2.ParseListing(opened, o.fileRegion(zones), zones, func(line int, field string) {
 		note(fmt.Sprintf("%s: line %d: %s: not known, ignored", file, line, field))
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // TestWorld plays random lives, with failures, delays, lost answers, people and crashes, and asks after each step for
 // the invariants, and at the end for what must come of it: every pod bound, one machine per claim, and when the pods
-// go, nothing left.
+// go, nothing left. In a step, Skip is rapid's way to draw another one: the step makes no sense now, the test goes on.
 func TestWorld(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -34,9 +34,6 @@ const (
 // TestRestartOnAFleet starts the product in a cluster with 5,000 machines that another process has launched: the first
 // launch comes soon, and AWS is not asked about machines one by one, then or later.
 func TestRestartOnAFleet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("5,000 machines take half a minute of CPU")
-	}
 	files, err := readArchive("testdata/inflate.txtar")
 	if err != nil {
 		t.Fatal(err)

@@ -62,6 +62,17 @@ func fleetInput(w *world, name string) *ec2.CreateFleetInput {
 }
 
 // ec2Calls are those of EC2: a machine's life, and what there is to launch from.
+// ofInstances are exceptions of instances, however they are asked for.
+var ofInstances = map[string]string{
+	`.*\.CapacityReservationSpecification\..*`: "moto lacks it",
+	`.*\.EbsOptimized`:                         "moto lacks it",
+	`.*\.Hypervisor`:                           "moto says xen of all types",
+	`.*\.AvailabilityZoneId`:                   "moto lacks it in placements",
+	`.*\.RootDeviceName`:                       "moto says /dev/sda1 of all images",
+	`.*\.SecurityGroups\[\]\..*`:               "moto applies no group when the template has none",
+	`.*\.Tags\[aws:.*\]\..*`:                   "moto does not tag by fleet and template",
+}
+
 var ec2Calls = []call{
 	{name: "DescribeInstanceTypes", except: map[string]string{
 		`.*\[c3.large\]\.SupportedRootDeviceTypes`: "no type with an instance-store root is of use here",
@@ -164,26 +175,10 @@ var ec2Calls = []call{
 		}
 		return out, err
 	}},
-	{name: "DescribeInstances by id", except: map[string]string{
-		`.*\.CapacityReservationSpecification\..*`: "moto lacks it",
-		`.*\.EbsOptimized`:                         "moto lacks it",
-		`.*\.Hypervisor`:                           "moto says xen of all types",
-		`.*\.AvailabilityZoneId`:                   "moto lacks it in placements",
-		`.*\.RootDeviceName`:                       "moto says /dev/sda1 of all images",
-		`.*\.SecurityGroups\[\]\..*`:               "moto applies no group when the template has none",
-		`.*\.Tags\[aws:.*\]\..*`:                   "moto does not tag by fleet and template",
-	}, do: func(ctx context.Context, w *world) (any, error) {
+	{name: "DescribeInstances by id", except: ofInstances, do: func(ctx context.Context, w *world) (any, error) {
 		return w.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{w.instance}})
 	}},
-	{name: "DescribeInstances by tag and state", except: map[string]string{
-		`.*\.CapacityReservationSpecification\..*`: "moto lacks it",
-		`.*\.EbsOptimized`:                         "moto lacks it",
-		`.*\.Hypervisor`:                           "moto says xen of all types",
-		`.*\.AvailabilityZoneId`:                   "moto lacks it in placements",
-		`.*\.RootDeviceName`:                       "moto says /dev/sda1 of all images",
-		`.*\.SecurityGroups\[\]\..*`:               "moto applies no group when the template has none",
-		`.*\.Tags\[aws:.*\]\..*`:                   "moto does not tag by fleet and template",
-	}, do: func(ctx context.Context, w *world) (any, error) {
+	{name: "DescribeInstances by tag and state", except: ofInstances, do: func(ctx context.Context, w *world) (any, error) {
 		return w.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{
 			Filters: []types.Filter{filter("tag:witness", "*"), filter("instance-state-name", "pending", "running")}, MaxResults: aws.Int32(100),
 		})
@@ -199,15 +194,7 @@ var ec2Calls = []call{
 	{name: "CreateTags", do: func(ctx context.Context, w *world) (any, error) {
 		return w.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{w.instance}, Tags: []types.Tag{tag("Name", "one")}})
 	}},
-	{name: "DescribeInstances by new tag", except: map[string]string{
-		`.*\.CapacityReservationSpecification\..*`: "moto lacks it",
-		`.*\.EbsOptimized`:                         "moto lacks it",
-		`.*\.Hypervisor`:                           "moto says xen of all types",
-		`.*\.AvailabilityZoneId`:                   "moto lacks it in placements",
-		`.*\.RootDeviceName`:                       "moto says /dev/sda1 of all images",
-		`.*\.SecurityGroups\[\]\..*`:               "moto applies no group when the template has none",
-		`.*\.Tags\[aws:.*\]\..*`:                   "moto does not tag by fleet and template",
-	}, do: func(ctx context.Context, w *world) (any, error) {
+	{name: "DescribeInstances by new tag", except: ofInstances, do: func(ctx context.Context, w *world) (any, error) {
 		return w.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{filter("tag-key", "Name")}})
 	}},
 	{name: "RebootInstances", do: func(ctx context.Context, w *world) (any, error) {
