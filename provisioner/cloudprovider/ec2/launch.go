@@ -46,7 +46,7 @@ func (p *Provider) Launch(ctx context.Context, req cloudprovider.LaunchRequest) 
 				p.settle(req.Token, f, nil)
 			}
 			p.rememberRefusal(f, err)
-			return nil, p.explainLaunch(ctx, f, launchError(err, made.doubtful))
+			return nil, p.explainLaunch(ctx, f, launchError(err, made.doubtful.Load()))
 		}
 		result, failure := p.readFleet(ctx, f, out)
 		if failure != nil && f.awaitsProfile(failure) && try < profileTries && sleep(ctx, profilePause) {

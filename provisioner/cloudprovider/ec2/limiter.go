@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -202,8 +203,9 @@ func (l *limiter) throttled(service, operation string) {
 	b.tokens = min(b.tokens, 0)
 }
 
-// attempts is told, by way of a context, whether a call may have been acted on though its answer is lost.
-type attempts struct{ doubtful bool }
+// attempts is told, by way of a context, whether a call may have been acted on though its answer is lost. Templates are
+// made side by side.
+type attempts struct{ doubtful atomic.Bool }
 
 type attemptsKey struct{}
 
@@ -236,7 +238,7 @@ func (l *limiter) limited(stack *middleware.Stack) error {
 		if hasCode(err, throttleCodes) {
 			l.throttled(service, operation)
 		} else if made, ok := ctx.Value(attemptsKey{}).(*attempts); ok && err != nil && moodOf(errorCode(err), "").meaning == meansTransient {
-			made.doubtful = true
+			made.doubtful.Store(true)
 		}
 		return out, metadata, err
 	}), "Retry", middleware.After)
